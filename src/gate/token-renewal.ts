@@ -1,17 +1,19 @@
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Db, Tx } from "../store/db.ts";
+import type { Db, Sql, Tx } from "../store/db.ts";
 import { type StoredRow, sealedColumns } from "../store/seals/seals.ts";
 import type { LedgerHistories } from "./ledger-histories.ts";
 
 /** How many ended tokens of a workspace are remembered individually. They take 1 MB. */
 const RENEW_AFTER = 10_000;
-/** How many rows are renewed in one turn of the event loop: about 1 ms. */
-const ROWS_AT_ONCE = 64;
+/** How many rows are checked in one turn of the event loop. */
+const ROWS_AT_ONCE = 256;
+
+type TokenRow = StoredRow<"tokens"> & { readonly id: string };
 
 export interface TokenRenewalParts {
   readonly db: Db;
   readonly ledger: Pick<Ledger, "append">;
-  readonly histories: Pick<LedgerHistories, "of">;
+  readonly histories: Pick<LedgerHistories, "of" | "isOutdated">;
   readonly workspaceIds: () => readonly number[];
   readonly renewAfter?: number;
 }
@@ -37,7 +39,8 @@ export class TokenRenewal {
       // All valid rows are written and sealed at once, so a renewal is worthwhile only if at least as many tokens
       // have ended as it renews.
       if (endedTokens < renewAfter || endedTokens < (await this.#validTokens(workspaceId))) continue;
-      await db.tx((tx) => this.#renew(tx, workspaceId));
+      const valid = await this.#validRows(workspaceId);
+      await db.tx((tx) => this.#renew(tx, workspaceId, valid));
     }
   }
 
@@ -49,21 +52,26 @@ export class TokenRenewal {
     return row?.count ?? 0;
   }
 
-  async #renew(tx: Tx, workspaceId: number): Promise<void> {
-    const { db, ledger, histories } = this.#parts;
-    const rows = await tx.all<StoredRow<"tokens"> & { readonly id: string }>(
-      // Reads the table itself: a row that is missing from another index would not be renewed, and would become
-      // invalid.
-      `SELECT ${sealedColumns("tokens")} FROM tokens INDEXED BY sqlite_autoindex_tokens_1
-       WHERE workspace_id = $1 AND revoked_at IS NULL`,
-      [workspaceId],
-    );
-    // A row that someone restored or changed is not renewed, so it stays invalid.
-    const valid = rows.filter((row) => db.seals.fits("tokens", row));
-    const rotations = histories.of(workspaceId).raiseFloor(tx);
-    for (const [index, row] of valid.entries()) {
-      // Others read in between. They do not see an unfinished transaction.
+  /** Checks the rows before the transaction, in turns: checking takes longer than writing. */
+  async #validRows(workspaceId: number): Promise<ReadonlySet<string>> {
+    const { db } = this.#parts;
+    const valid = new Set<string>();
+    for (const [index, row] of (await rowsOf(db, workspaceId)).entries()) {
       if (index % ROWS_AT_ONCE === ROWS_AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
+      if (db.seals.fits("tokens", row)) valid.add(JSON.stringify(row));
+    }
+    return valid;
+  }
+
+  /** @param checked rows that are valid unless they have changed since */
+  async #renew(tx: Tx, workspaceId: number, checked: ReadonlySet<string>): Promise<void> {
+    const { db, ledger, histories } = this.#parts;
+    const rows = await rowsOf(tx, workspaceId);
+    // A row that someone restored or changed is not renewed, so it stays invalid.
+    const isUnchanged = (row: TokenRow) => !histories.isOutdated(row) && checked.has(JSON.stringify(row));
+    const valid = rows.filter((row) => isUnchanged(row) || db.seals.fits("tokens", row));
+    const rotations = histories.of(workspaceId).raiseFloor(tx);
+    for (const row of valid) {
       const seal = tx.seals.of("tokens", { ...row, rotations });
       const change = "UPDATE tokens SET rotations = $3, seal = $4 WHERE workspace_id = $1 AND id = $2";
       await tx.run(change, [workspaceId, row.id, rotations, seal]);
@@ -73,4 +81,16 @@ export class TokenRenewal {
       detail: { floor: rotations, tokens: valid.length },
     });
   }
+}
+
+/**
+ * All rows of tokens that have not been revoked. Reads the table itself: a row that is missing from another index would
+ * not be renewed, and would become invalid.
+ */
+function rowsOf(sql: Pick<Sql, "all">, workspaceId: number): Promise<TokenRow[]> {
+  return sql.all(
+    `SELECT ${sealedColumns("tokens")} FROM tokens INDEXED BY sqlite_autoindex_tokens_1
+     WHERE workspace_id = $1 AND revoked_at IS NULL`,
+    [workspaceId],
+  );
 }

@@ -56,7 +56,7 @@ export interface EntryFields {
 /**
  * An entry's bytes, as JSON text with sorted keys. The literal below lists its keys in that order, and JSON.stringify
  * writes well-formed strings and integers as RFC 8785 does. A test compares the result with a canonicaliser. Absent
- * fields are omitted. Lone surrogates become U+FFFD, as in UTF-8. Longer texts than `LONGEST_TEXT` are cut.
+ * fields are omitted. Lone surrogates become U+FFFD, as in UTF-8. Texts longer than `LONGEST_TEXT` are cut, and end with "…".
  * @throws TypeError for a number that is not a safe integer, and for a key of `detail` that is not in snake_case
  */
 export function encodeEntry(draft: EntryDraft, sealed: EntryFields): string {
@@ -85,12 +85,17 @@ export function encodeEntry(draft: EntryDraft, sealed: EntryFields): string {
   });
 }
 
-/** The maximum number of UTF-16 code units in a text of an entry. Entries stay for ever, and texts are payloads. */
-const LONGEST_TEXT = 16_384;
+/**
+ * The maximum number of UTF-16 code units in a text of an entry: three times the longest list that can be recorded, 100
+ * scopes of 206 characters. Entries stay for ever, so anything longer belongs in a payload.
+ */
+const LONGEST_TEXT = 65_536;
+const CUT = "…";
 
 /** A lone surrogate that cutting leaves becomes U+FFFD too. */
 function short(text: string): string {
-  return text.slice(0, LONGEST_TEXT).toWellFormed();
+  const shown = text.length <= LONGEST_TEXT ? text : text.slice(0, LONGEST_TEXT - CUT.length) + CUT;
+  return shown.toWellFormed();
 }
 
 /** Keys of this form keep their insertion order. JavaScript moves keys that look like numbers to the front. */

@@ -9,6 +9,7 @@ import { interruptionOf, TaskInterruption } from "./ending/interruption.ts";
 import { type PendingEnd, QueueEndings } from "./ending/queued-tasks.ts";
 import { EndingRetries } from "./ending/retries.ts";
 import type { EventReader } from "./events/hub.ts";
+import type { EventMemory } from "./events/stored-events.ts";
 import type { TaskParts } from "./parts.ts";
 import { acceptTask, type DispatchResult, draining, type NewTaskRequest, replay } from "./queue/accept.ts";
 import { checkRequest, type DispatchRequest } from "./queue/dispatch-request.ts";
@@ -186,8 +187,8 @@ export class TaskService {
   }
 
   /** Reads the task's events after the id `after`, for one reader. */
-  read(task: Pick<Task, "workspaceId" | "id">, after: number): EventReader {
-    return this.#parts.hub.read(task.workspaceId, task.id, after);
+  read(task: Pick<Task, "workspaceId" | "id">, after: number, memory?: EventMemory): EventReader {
+    return this.#parts.hub.read(task.workspaceId, task.id, after, memory);
   }
 
   /**

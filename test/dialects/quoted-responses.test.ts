@@ -143,3 +143,35 @@ test("an erasure records only ids, and few of them: entries are never erased", a
   const { body } = await stage.gateway.call("GET", "/v1/ledger?action=payload.erase&order=desc&limit=200");
   expect(JSON.stringify(body.data).length).toBeLessThan(200_000);
 });
+
+test.each([
+  ["70 items of other responses before the one that quotes", 70, 0],
+  ["1,100 other documents before the quoted one", 0, 1_100],
+  ["more documents than can be recorded", 0, 5_000],
+])("are erased with it if an erased response named %s", async (_, items, documents) => {
+  const text = "The second key lies under the obnubilated stone.";
+  const id = await keys(text);
+  const others = Array.from({ length: documents }, (_, at) => `doc_${String(at).padStart(26, "0")}`).join(
+    " ",
+  );
+  const earlier = Array.from({ length: items }, (_, at) => textItem(`harmless ${at}`)) as { id: string }[];
+  stage.upstream.script("first", { response: responseOf(earlier) });
+  if (items > 0) await stage.post(JSON.stringify({ model: "up/first", input: "Hello" }));
+  const first = await say("by the pond one", {
+    input: `${others} ${JSON.stringify({ document_id: id, text })}`,
+  });
+  const references = [...earlier, { id: first.item }].map((item) => ({
+    type: "item_reference",
+    id: item.id,
+  }));
+  const second = await say("by the pond two", {
+    input: [...references, { role: "user", content: documents > 0 ? `${others} ${id}` : "And?" }],
+  });
+  await say("by the pond three", { input: "So?", previous_response_id: second.id });
+  const erased = documents > 0 ? [first, second] : [second];
+  for (const { intent } of erased) {
+    expect((await stage.gateway.call("DELETE", `/v1/ledger/${intent}/payload`)).status).toBe(204);
+  }
+  expect((await deleteWithQuotes(id)).status).toBe(204);
+  expect(leftovers(stage.gateway.dataDir, { text, three: "by the pond three" })).toEqual([]);
+});

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Problem } from "../../src/base/errors.ts";
 import { readJson } from "../../src/http/body/body.ts";
+import { readBytes } from "../../src/http/body/bytes.ts";
 import { BodyShares, type OpenBody } from "../../src/http/body/shares.ts";
 import { FakeClock } from "../support/clock.ts";
 
@@ -232,8 +233,21 @@ describe("reading a body", () => {
       expect(shares.held).toBe(0);
     }
     const read = (body: Request) => readJson(body, { workspaceId: 1, shares, limit: 10_000 });
-    await expect(read(json("[]", 1_001))).rejects.toMatchObject(FULL);
+    await expect(read(json("[]", 1_100))).rejects.toMatchObject(FULL);
     await expect(read(json(trickle([20_000]).body))).rejects.toMatchObject({ code: "body_too_large" });
     expect(shares.held).toBe(0);
   });
+});
+
+test("a body of a few bytes is read even if all memory is used, so a stop always works", async () => {
+  const { shares } = open({ whole: 400, perWorkspace: 300 });
+  holding(shares, 1, 300);
+  const request = (text: string) =>
+    new Request("http://127.0.0.1/", {
+      ...{ method: "POST", body: text },
+      headers: { "content-length": String(text.length) },
+    });
+  const read = (text: string) => readBytes(request(text), 10_000, shares.open(1));
+  expect(new TextDecoder().decode(await read('{"reason":"now"}'))).toBe('{"reason":"now"}');
+  await expect(read("x".repeat(1_025))).rejects.toMatchObject(FULL);
 });

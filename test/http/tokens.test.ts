@@ -146,3 +146,11 @@ test("a single token cannot be read: the path accepts only DELETE", async () => 
   const answer = await gateway.call("GET", "/v1/tokens/tok_0");
   expect([answer.status, answer.headers.get("allow")]).toEqual([405, "DELETE"]);
 });
+
+test("the entry of an issued token names all of its scopes, however long they are", async () => {
+  const globs = Array.from({ length: 98 }, (_, at) => `tools:${String(at).padEnd(200, "x")}`);
+  const scopes = [...globs, "tokens:write", "approvals:write"];
+  expect((await issue({ name: "n", scopes })).status).toBe(201);
+  const { body } = await gateway.call("GET", "/v1/ledger?action=token.issue&order=desc&limit=1");
+  expect(body.data[0].detail.scopes).toBe(scopes.join(" "));
+});

@@ -1,7 +1,7 @@
 /**
  * Readers that read at their own pace, of a task whose events are stored step by step and then dropped from memory.
  */
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import fc from "fast-check";
 import { ALL_TEXTS, eraseEvents } from "../../src/tasks/erasure/erase-events.ts";
 import { EventHub, type EventReader } from "../../src/tasks/events/hub.ts";
@@ -127,7 +127,23 @@ test("each reader gets every event after its position once, in order, whatever i
   );
 });
 
-test("a reader that stops holds at most 64 KiB of a stored event, however long, and can stop anywhere in it", async () => {
+/** Memory that is counted, and how much of it was ever held. */
+function counted() {
+  const held: number[] = [];
+  return { held, hold: (bytes: number) => void held.push(bytes), release: () => void held.push(0) };
+}
+
+/** All parts that a reader gets, each of which holds no more than a block. */
+async function partsOf(reader: EventReader): Promise<Uint8Array[]> {
+  const all: Uint8Array[] = [];
+  for (let parts = await reader.next(); parts; parts = await reader.next()) {
+    expect(parts.reduce((bytes, part) => bytes + part.length, 0)).toBeLessThanOrEqual(64 * 1_024);
+    all.push(...parts);
+  }
+  return all;
+}
+
+test("a long stored event is read once, into memory that is counted, and given out in small pieces", async () => {
   const hub = new EventHub(bench.db);
   const id = await newTask();
   const log = hub.open(id, 2);
@@ -137,16 +153,70 @@ test("a reader that stops holds at most 64 KiB of a stored event, however long, 
   await save(log, id);
   log.close(null);
   hub.close(id);
-  const reader = hub.read(1, id, 2);
-  let bytes = 0;
-  for (let parts = await reader.next(); parts; parts = await reader.next()) {
-    for (const part of parts) {
-      bytes += part.length;
-      // The piece holds no larger buffer either.
-      expect(part.buffer.byteLength).toBeLessThanOrEqual(64 * 1_024);
-    }
-  }
-  expect(bytes).toBeGreaterThan(1_000 * 1_024);
+  const queries = spyOn(bench.db, "get");
+  const memory = counted();
+  const parts = await partsOf(hub.read(1, id, 2, memory));
+  // Each piece is a copy: it does not keep the event in memory.
+  expect(Math.max(...parts.slice(0, -1).map(({ buffer }) => buffer.byteLength))).toBe(64 * 1_024);
+  expect(parts.reduce((bytes, part) => bytes + part.length, 0)).toBeGreaterThan(1_000 * 1_024);
+  expect(memory.held).toEqual([expect.any(Number), 0]);
+  expect(memory.held[0]).toBeGreaterThan(1_000 * 1_024);
+  expect(queries.mock.calls.length).toBeLessThan(6);
+  queries.mockRestore();
+});
+
+test("a reader that has stopped holds nothing of a long event, and none of a log that has ended", async () => {
+  const hub = new EventHub(bench.db);
+  const id = await newTask();
+  const log = hub.open(id, 2);
+  const memory = counted();
+  const reader = hub.read(1, id, 1, memory);
+  publishLong(log, 1_000);
+  const first = await reader.next();
+  expect(first?.map(({ buffer }) => buffer.byteLength)).toEqual([64 * 1_024]);
+  log.publish("output.reset", {});
+  await save(log, id);
+  log.close(null);
+  hub.close(id);
+  // From now on, it reads from the store, where it continues in the middle of the event.
+  expect(memory.held).toEqual([]);
+  const rest = await partsOf(reader);
+  expect(memory.held).toEqual([expect.any(Number), 0]);
+  const all = Buffer.concat([...(first ?? []), ...rest]);
+  expect((await allEvents(new Response(all))).map((event) => event.id)).toEqual([2, 3]);
+});
+
+test("a reader in the middle of a long event that is still in memory ends, too, if its texts are erased", async () => {
+  const hub = new EventHub(bench.db);
+  const id = await newTask();
+  const log = hub.open(id, 2);
+  const reader = hub.read(1, id, 1);
+  publishLong(log, 1_000);
+  await reader.next();
+  await save(log, id);
+  log.close(null);
+  hub.close(id);
+  await eraseEvents(bench.db, { workspaceId: 1, id }, ALL_TEXTS);
+  hub.erased(id);
+  await expect(reader.next()).rejects.toThrow("erased while it was read");
+});
+
+test("a reader whose memory is refused ends, and its next attempt gets the event", async () => {
+  const hub = new EventHub(bench.db);
+  const id = await newTask();
+  const log = hub.open(id, 2);
+  publishLong(log, 1_000);
+  await save(log, id);
+  log.close(null);
+  hub.close(id);
+  const full = {
+    release() {},
+    hold() {
+      throw new Error("full");
+    },
+  };
+  await expect(hub.read(1, id, 1, full).next()).rejects.toThrow("full");
+  expect((await partsOf(hub.read(1, id, 1))).length).toBeGreaterThan(10);
 });
 
 test("a reader in the middle of a long event ends if its texts are erased, and a new one gets what is left", async () => {
@@ -160,7 +230,8 @@ test("a reader in the middle of a long event ends if its texts are erased, and a
   const reader = hub.read(1, id, 1);
   await reader.next();
   await eraseEvents(bench.db, { workspaceId: 1, id }, ALL_TEXTS);
-  await expect(reader.next()).rejects.toThrow("erased while they were read");
+  hub.erased(id);
+  await expect(reader.next()).rejects.toThrow("erased while it was read");
   const again = new Pace(hub.read(1, id, 1));
   expect(await again.rest()).toEqual([2]);
 });

@@ -1,6 +1,7 @@
 import type { Agents } from "../../access/agents.ts";
 import type { Call } from "../../gate/call.ts";
 import type { ModelGateway } from "../../models/gateway.ts";
+import type { EventMemory } from "../../tasks/events/stored-events.ts";
 import { callingAgent } from "../calling-agent.ts";
 import type { ClientRequest } from "../client-request.ts";
 import { field } from "../json.ts";
@@ -24,8 +25,8 @@ export interface ResponseRequestsParts extends KeepingParts {
 export interface ResponsesClient extends Omit<ClientRequest, "api" | "request"> {
   /** @throws Problem 429 `rate_limited` */
   hold(bytes: number): void;
-  /** Does the same for the last event of a background response's stream, until the stream has ended. */
-  readonly holdEnd?: ((bytes: number) => void) | undefined;
+  /** For the events of a background response, if they are streamed. */
+  readonly memory?: EventMemory | undefined;
 }
 
 /** Prepares requests for responses, which may continue earlier ones. */

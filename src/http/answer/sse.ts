@@ -1,6 +1,6 @@
 import { Stream } from "@elysiajs/stream";
 import { type Clock, every } from "../../base/clock.ts";
-import { BLOCK_BYTES, blocksOf } from "../../tasks/events/frames.ts";
+import { blocksOf } from "../../tasks/events/frames.ts";
 import type { EventReader } from "../../tasks/events/hub.ts";
 
 const encoder = new TextEncoder();
@@ -93,7 +93,7 @@ async function* frames(
   try {
     yield OPENED;
     for (let next = await reader.next(); next !== null; next = await reader.next()) {
-      for (const bytes of piecesOf(next)) {
+      for (const { bytes } of blocksOf(next)) {
         yield bytes;
         // A slow client must catch up before more is read for it. Until then, events wait in the task's log, which
         // all readers share, or in the store.
@@ -107,13 +107,6 @@ async function* frames(
     reader.close();
     signal.removeEventListener("abort", leave);
     connection.ended();
-  }
-}
-
-/** A frame that contains a whole text is sent in several pieces: a client may stop reading at any time. */
-function* piecesOf(frames: readonly Uint8Array[]): Generator<Uint8Array, void> {
-  for (const { bytes } of blocksOf(frames)) {
-    for (let at = 0; at < bytes.length; at += BLOCK_BYTES) yield bytes.subarray(at, at + BLOCK_BYTES);
   }
 }
 

@@ -6,6 +6,9 @@ import type { OpenBody } from "./shares.ts";
 /** A body declared no longer than this is read in one go. Its whole length is counted from the start. */
 const SMALL_BODY = 64 * 1024;
 
+/** A body of so few bytes is not counted: a stop must work even if its workspace has used all its memory. */
+const TINY_BODY = 1024;
+
 /**
  * Reads the bytes of a body. Memory is counted as it is allocated while the bytes arrive. Joining them at the end
  * happens in a single turn, so only one body at a time needs that extra memory.
@@ -17,7 +20,7 @@ export async function readBytes(request: Request, limit: number, body: OpenBody)
   if (declared !== null && declared > limit) throw tooLarge(limit);
   try {
     if (declared !== null && declared <= SMALL_BODY) {
-      body.take(declared);
+      if (declared > TINY_BODY) body.take(declared);
       return await takeWhole(request, body);
     }
     return request.body ? await collect(request.body, limit, body) : new Uint8Array();

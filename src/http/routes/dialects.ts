@@ -25,7 +25,7 @@ import {
 } from "../docs/dialect-bodies.ts";
 import { type EndpointContext, endpoint, type StreamReply } from "../endpoint.ts";
 import { type EventReplyParts, eventReply } from "../streams/event-reply.ts";
-import { lastEventMemory } from "../streams/last-event-memory.ts";
+import { streamMemory } from "../streams/stream-memory.ts";
 
 export interface DialectRouteParts extends EventReplyParts {
   readonly modelCalls: ModelCalls;
@@ -134,16 +134,14 @@ export function dialectRoutes(
     const { workspaceId } = call.caller;
     // Reserved before anything is dispatched, so a refused stream does not leave a response running.
     const place = background === true && stream === true ? replies.streams.take(workspaceId) : null;
-    const memory = place && lastEventMemory(endpoints.bodies, workspaceId, place);
+    const memory = place && streamMemory(endpoints.bodies, workspaceId, place);
     try {
-      const answer = await responseCalls.run(call, { ...client, holdEnd: memory?.hold });
+      const answer = await responseCalls.run(call, { ...client, memory: memory ?? undefined });
       if ("contentType" in answer) return answer;
       const { seq, response, events } = answer;
       const headers = { "gatehouse-ledger": String(seq) };
       if (!place || !memory || !events) return { status: 200, body: response, headers };
-      memory.onLost(() => events.close());
-      const { ended } = memory;
-      return eventReply(replies, { caller: call.caller, request }, { place, ended }, events, headers);
+      return eventReply(replies, { caller: call.caller, request }, { place, memory }, events, headers);
     } catch (error) {
       memory?.ended();
       throw error;

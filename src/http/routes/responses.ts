@@ -11,7 +11,7 @@ import { clientForm } from "../answer/client-errors.ts";
 import { RESPONSE_DELETED, RESPONSE_ITEMS, RESPONSES_BODIES } from "../docs/dialect-bodies.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { type EventReplyParts, eventReply } from "../streams/event-reply.ts";
-import { lastEventMemory } from "../streams/last-event-memory.ts";
+import { streamMemory } from "../streams/stream-memory.ts";
 
 export interface ResponseRouteParts extends EventReplyParts {
   readonly storedResponses: StoredResponses;
@@ -96,17 +96,15 @@ export function responseRoutes(
       }
       const { workspaceId } = call.caller;
       const place = replies.streams.take(workspaceId);
-      const memory = lastEventMemory(endpoints.bodies, workspaceId, place);
-      const { ended } = memory;
+      const memory = streamMemory(endpoints.bodies, workspaceId, place);
       try {
         const { headers } = request;
         const events = await counted(call, (hold) =>
-          storedResponses.events(call, { headers, hold, holdEnd: memory.hold }, id, after),
+          storedResponses.events(call, { headers, hold, memory }, id, after),
         );
-        memory.onLost(() => events.close());
-        return eventReply(replies, { caller: call.caller, request }, { place, ended }, events);
+        return eventReply(replies, { caller: call.caller, request }, { place, memory }, events);
       } catch (error) {
-        ended();
+        memory.ended();
         throw error;
       }
     },

@@ -8,6 +8,7 @@ import { viewTask, viewTaskBriefly } from "../../tasks/view.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageOf } from "../answer/page.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { type EventReplyParts, eventReply } from "../streams/event-reply.ts";
+import { streamMemory } from "../streams/stream-memory.ts";
 import { dispatchRequest, TaskCreate } from "../task-body.ts";
 
 const StreamQuery = Type.Object(
@@ -61,8 +62,10 @@ export function taskRoutes(endpoints: EndpointContext, { tasks, ...replies }: Ta
         ...(replayed ? { "Idempotency-Replayed": "true" } : {}),
       };
       if (place === null) return { status: 202, body: { id, status: "queued" }, headers };
-      const reader = tasks.read({ workspaceId: call.caller.workspaceId, id }, 0);
-      return eventReply(replies, { caller: call.caller, request }, { place }, reader, headers);
+      const { caller } = call;
+      const memory = streamMemory(endpoints.bodies, caller.workspaceId, place);
+      const reader = tasks.read({ workspaceId: caller.workspaceId, id }, 0, memory);
+      return eventReply(replies, { caller, request }, { place, memory }, reader, headers);
     },
   );
 
@@ -117,9 +120,11 @@ export function taskRoutes(endpoints: EndpointContext, { tasks, ...replies }: Ta
       const after = query.after ?? lastEventId(request.headers);
       const task = await tasks.get(call.caller, id);
       await tasks.name(call, task);
-      const place = streams.take(call.caller.workspaceId);
-      const reader = tasks.read(task, after);
-      return eventReply(replies, { caller: call.caller, request }, { place }, reader);
+      const { caller } = call;
+      const place = streams.take(caller.workspaceId);
+      const memory = streamMemory(endpoints.bodies, caller.workspaceId, place);
+      const reader = tasks.read(task, after, memory);
+      return eventReply(replies, { caller, request }, { place, memory }, reader);
     },
   );
 

@@ -5,6 +5,7 @@ import { eventStream } from "../answer/sse.ts";
 import type { StreamReply } from "../endpoint.ts";
 import type { OpenCallers } from "./open-callers.ts";
 import type { OpenStreams, StreamPlace } from "./open-streams.ts";
+import type { StreamMemory } from "./stream-memory.ts";
 
 export interface EventReplyParts {
   /** Shared by all streams that the gateway opens. */
@@ -17,8 +18,7 @@ export interface EventReplyParts {
 /** The resources of an open stream. */
 export interface OpenedStream {
   readonly place: StreamPlace;
-  /** Called once the stream has ended. Default: releases the place. */
-  readonly ended?: () => void;
+  readonly memory?: StreamMemory;
 }
 
 /**
@@ -27,10 +27,12 @@ export interface OpenedStream {
 export function eventReply(
   { callers, clock }: EventReplyParts,
   { caller, request }: { readonly caller: Caller; readonly request: Request },
-  { place, ended = place.release }: OpenedStream,
+  { place, memory }: OpenedStream,
   reader: EventReader,
   headers: Readonly<Record<string, string>> = {},
 ): StreamReply {
+  const ended = memory?.ended ?? place.release;
+  memory?.onLost(() => reader.close());
   const opener = callers.openerOf(caller, request.headers);
   return {
     stream: (own, expire) => {

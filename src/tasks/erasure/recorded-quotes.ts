@@ -7,8 +7,8 @@ import { documentsIn, type ErasedLink, provenText, referencesIn, responseIdsIn }
 
 /** The most ids in one field of an entry. */
 const MOST_IDS = 64;
-/** The most documents of one text that are recorded. Entries stay for ever, so a text must not multiply into them. */
-const MOST_DOCUMENTS = 1_024;
+/** The most ids of one kind that are recorded. Entries stay for ever, so a text must not multiply into them. */
+const MOST_RECORDED = 4_096;
 /** The ids of responses and of their items. A client may write anything in the place of one. */
 const ID = /^[A-Za-z0-9_-]{1,128}$/;
 
@@ -56,19 +56,38 @@ export async function quotesIn(
     if (kind === "output") for (const id of responseIdsIn(text)) ids.add(id);
     else for (const id of referencesIn(text).ids) references.add(id);
   }
-  const isId = (id: string) => ID.test(id);
-  const links = namesOf({ responses: [...ids].filter(isId), references: [...references].filter(isId) });
-  const recorded = [...documents].slice(0, MOST_DOCUMENTS);
-  const parts = Array.from({ length: Math.ceil(recorded.length / MOST_IDS) }, (_, part) => ({
-    ...namesOf({ documents: recorded.slice(part * MOST_IDS, (part + 1) * MOST_IDS) }),
-    ...links,
-  }));
-  return parts.length > 0 || ids.size === 0 ? parts : [links];
+  return detailsOf([...documents], [...ids].filter(isId), [...references].filter(isId));
 }
 
-function namesOf(fields: Readonly<Record<string, readonly string[]>>): Detail {
-  const named = Object.entries(fields).filter(([, ids]) => ids.length > 0);
-  return Object.fromEntries(named.map(([name, ids]) => [name, ids.slice(0, MOST_IDS).join(" ")]));
+/**
+ * As many details as the ids need. Each has the first of the response's ids, which is its own: it connects what they
+ * record.
+ */
+function detailsOf(
+  documents: readonly string[],
+  [own, ...items]: readonly string[],
+  references: readonly string[],
+): readonly Detail[] {
+  const lists = own === undefined ? { documents } : { documents, items, references };
+  const most = Math.max(...Object.values(lists).map((ids) => ids.length));
+  const count = Math.max(Math.ceil(Math.min(most, MOST_RECORDED) / MOST_IDS), own === undefined ? 0 : 1);
+  return Array.from({ length: count }, (_, part) => {
+    const partOf = (ids: readonly string[] = []) => ids.slice(part * MOST_IDS, (part + 1) * MOST_IDS);
+    return {
+      ...namesOf("documents", partOf(documents)),
+      ...namesOf("responses", own === undefined ? [] : [own, ...partOf(lists.items)]),
+      ...namesOf("references", partOf(lists.references)),
+      ...(most > MOST_RECORDED ? { more: 1 } : {}),
+    };
+  });
+}
+
+function namesOf(name: string, ids: readonly string[]): Detail {
+  return ids.length === 0 ? {} : { [name]: ids.join(" ") };
+}
+
+function isId(id: string): boolean {
+  return ID.test(id);
 }
 
 /** Finds the tasks and responses that quoted a document and whose erasure was requested before an entry. */
@@ -85,8 +104,11 @@ export async function erasedQuotes(
     for (const { bytes } of entries) {
       const { task, detail } = parsedEntry(bytes);
       const ids = namesIn(detail?.responses);
-      if (ids.length > 0) links.push({ ids, references: namesIn(detail?.references) });
-      if (!namesIn(detail?.documents).includes(document)) continue;
+      const [own, ...items] = ids;
+      if (own !== undefined) links.push({ ids, references: namesIn(detail?.references) });
+      if (own !== undefined && items.length > 0) links.push({ ids: items, references: [own] });
+      // If not all of its documents are recorded, it may have quoted any.
+      if (detail?.more !== 1 && !namesIn(detail?.documents).includes(document)) continue;
       if (task !== undefined) tasks.add(task);
       for (const id of ids) responses.add(id);
     }

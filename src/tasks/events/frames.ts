@@ -69,6 +69,13 @@ export function* blocksOf(
   }
 }
 
+/** A frame in pieces that are no longer than a block. */
+export function piecesOf(frame: Uint8Array): readonly Uint8Array[] {
+  const pieces: Uint8Array[] = [];
+  for (let at = 0; at < frame.length; at += BLOCK_BYTES) pieces.push(frame.subarray(at, at + BLOCK_BYTES));
+  return pieces;
+}
+
 /** Returns a single frame as it is: the same bytes for all readers. */
 function join(frames: readonly Uint8Array[], length: number): Uint8Array {
   const [only] = frames;

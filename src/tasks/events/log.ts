@@ -90,6 +90,16 @@ export class EventLog {
     return this.#firstId + this.#frames.length;
   }
 
+  /** The id of the first frame held above `after`, if there is one. */
+  idAfter(after: number): number {
+    return Math.max(this.#firstId, after + 1);
+  }
+
+  /** Bytes of all frames held. */
+  get heldBytes(): number {
+    return this.#frames.reduce((bytes, frame) => bytes + frame.length, 0);
+  }
+
   get closed(): boolean {
     return this.#closed;
   }

@@ -1,11 +1,14 @@
 import type { Db, Tx } from "../../store/db.ts";
-import { blocksOf } from "./frames.ts";
+import { BLOCK_BYTES, blocksOf } from "./frames.ts";
 
 /** A block of frames, as stored. Blocks are written at the end of each step rather than for every token. */
 export interface EventBlock {
   readonly firstId: number;
   readonly lastId: number;
-  readonly frames: Uint8Array;
+  /** Bytes of its frames. */
+  readonly length: number;
+  /** Null if the block is longer than usual, because it has a single long event. */
+  readonly frames: Uint8Array | null;
 }
 
 /** Where events are stored: the table, and the column with the id of the task or response. */
@@ -31,8 +34,8 @@ export async function saveEvents(
   }
 }
 
-/** The next block that contains an event above `after`. Blocks do not overlap, so earlier ones are not visited. */
-export async function nextEvents(
+/** Finds the next block that contains an event above `after`. Blocks do not overlap, so earlier ones are not visited. */
+export async function findBlock(
   db: Db,
   workspaceId: number,
   ownerId: string,
@@ -40,11 +43,27 @@ export async function nextEvents(
   { table, owner }: EventTable = TASK_EVENTS,
 ): Promise<EventBlock | undefined> {
   return db.get<EventBlock>(
-    `SELECT first_id AS "firstId", last_id AS "lastId", frames FROM ${table}
+    `SELECT first_id AS "firstId", last_id AS "lastId", octet_length(frames) AS length,
+       CASE WHEN octet_length(frames) <= $4 THEN frames END AS frames FROM ${table}
      WHERE workspace_id = $1 AND ${owner} = $2 AND last_id > $3 AND first_id >= (
        SELECT COALESCE(MAX(first_id), 0) FROM ${table}
        WHERE workspace_id = $1 AND ${owner} = $2 AND first_id <= $3 + 1)
      ORDER BY first_id LIMIT 1`,
-    [workspaceId, ownerId, after],
+    [workspaceId, ownerId, after, BLOCK_BYTES],
   );
+}
+
+/** The frames of a block; undefined if they were erased. */
+export async function readBlock(
+  db: Db,
+  workspaceId: number,
+  ownerId: string,
+  firstId: number,
+  { table, owner }: EventTable = TASK_EVENTS,
+): Promise<Uint8Array | undefined> {
+  const row = await db.get<{ frames: Uint8Array }>(
+    `SELECT frames FROM ${table} WHERE workspace_id = $1 AND ${owner} = $2 AND first_id = $3`,
+    [workspaceId, ownerId, firstId],
+  );
+  return row?.frames;
 }

@@ -1,62 +1,89 @@
+import { takeTurn } from "../../base/inflow.ts";
 import type { Db } from "../../store/db.ts";
 import { BLOCK_BYTES, framesAfter } from "./frames.ts";
-import { type EventTable, nextEvents } from "./store.ts";
+import { type EventTable, findBlock, readBlock } from "./store.ts";
 
-/** A block that is longer than one piece, and has been read up to `at`. */
+/** A reader's memory for an event that is longer than a block. */
+export interface EventMemory {
+  /** @throws Problem 429 `rate_limited` */
+  hold(bytes: number): void;
+  release(): void;
+}
+
+/** For readers inside this process, which read at once. */
+export const UNLIMITED: EventMemory = { hold() {}, release() {} };
+
+/** What has been read of a block, and the id up to which all events have been read with it. */
+interface ReadPart {
+  readonly piece: Uint8Array;
+  readonly upTo: number;
+}
+
+/** A long block, of which `at` bytes have been given out. */
 interface BegunBlock {
-  readonly firstId: number;
+  readonly bytes: Uint8Array;
   readonly lastId: number;
-  readonly length: number;
   at: number;
 }
 
 /**
- * Reads the stored events of one task or response. An event may contain a whole text, and each of many clients may
- * stop reading at any time, so a reader gets pieces of at most 64 KiB, which need not end with an event.
+ * Reads the stored events of one task or response. A block is usually short. A longer one has a single event, which is
+ * read once, in its turn, and given out in pieces: its client may stop reading at any time.
  */
 export class StoredEvents {
   readonly #db: Db;
   readonly #workspaceId: number;
   readonly #ownerId: string;
   readonly #table: EventTable;
+  readonly #memory: EventMemory;
   #begun: BegunBlock | null = null;
 
-  constructor(db: Db, workspaceId: number, ownerId: string, table: EventTable) {
+  constructor(db: Db, workspaceId: number, ownerId: string, table: EventTable, memory: EventMemory) {
     this.#db = db;
     this.#workspaceId = workspaceId;
     this.#ownerId = ownerId;
     this.#table = table;
+    this.#memory = memory;
+  }
+
+  /** Whether a long event has been given out in part. */
+  get hasBegun(): boolean {
+    return this.#begun !== null;
   }
 
   /**
-   * The next piece of the events above `after`, and the id up to which all events have been read with it.
-   * @throws Error if texts of a block were erased after its first piece was read
+   * The next part of the events above `after`.
+   * @param skipped bytes of the first of these events that the reader already has
+   * @throws whatever the memory's `hold` throws
    */
-  async next(after: number): Promise<{ readonly piece: Uint8Array; readonly upTo: number } | undefined> {
-    const begun = this.#begun;
-    if (begun) return { piece: await this.#pieceOf(begun), upTo: this.#begun ? after : begun.lastId };
-    const block = await nextEvents(this.#db, this.#workspaceId, this.#ownerId, after, this.#table);
+  async next(after: number, skipped: number): Promise<ReadPart | undefined> {
+    if (this.#begun) return this.#pieceOf(this.#begun, after);
+    const workspaceId = this.#workspaceId;
+    const block = await findBlock(this.#db, workspaceId, this.#ownerId, after, this.#table);
     if (!block) return undefined;
-    const { firstId, lastId, frames } = block;
-    const left = framesAfter(frames, after);
-    if (left.length <= BLOCK_BYTES) return { piece: left, upTo: lastId };
-    const at = frames.length - left.length + BLOCK_BYTES;
-    this.#begun = { firstId, lastId, length: frames.length, at };
-    // A copy, because the part would keep the whole block in memory.
-    return { piece: left.slice(0, BLOCK_BYTES), upTo: after };
+    const { firstId, lastId, length, frames } = block;
+    if (frames) return { piece: framesAfter(frames, after).subarray(skipped), upTo: lastId };
+    const turn = takeTurn(workspaceId, { bytes: length });
+    if (turn) await turn;
+    this.#memory.hold(length);
+    const all = await readBlock(this.#db, workspaceId, this.#ownerId, firstId, this.#table);
+    this.#begun = { bytes: framesAfter(all ?? new Uint8Array(), after), lastId, at: skipped };
+    return this.#pieceOf(this.#begun, after);
   }
 
-  async #pieceOf(begun: BegunBlock): Promise<Uint8Array> {
-    const { table, owner } = this.#table;
-    const { firstId, length, at } = begun;
-    const row = await this.#db.get<{ length: number; piece: Uint8Array }>(
-      `SELECT octet_length(frames) AS length, substr(frames, $4, $5) AS piece FROM ${table}
-       WHERE workspace_id = $1 AND ${owner} = $2 AND first_id = $3`,
-      [this.#workspaceId, this.#ownerId, firstId, at + 1, BLOCK_BYTES],
-    );
-    if (row?.length !== length) throw new Error("stored events were erased while they were read");
-    begun.at += row.piece.length;
-    if (begun.at >= length) this.#begun = null;
-    return row.piece;
+  /** Gives up the event that has been given out in part. */
+  drop(): void {
+    if (this.#begun) this.#memory.release();
+    this.#begun = null;
+  }
+
+  #pieceOf(begun: BegunBlock, after: number): ReadPart {
+    const { bytes, lastId, at } = begun;
+    // A copy: a part would keep the whole block in memory for as long as the connection holds it.
+    const piece = bytes.slice(at, at + BLOCK_BYTES);
+    begun.at += piece.length;
+    if (begun.at < bytes.length) return { piece, upTo: after };
+    this.drop();
+    return { piece, upTo: lastId };
   }
 }

@@ -383,6 +383,27 @@ test("a stop while the server drains ends one that waits, and the next start doe
   }
 });
 
+test("one whose intent cannot be written is not sent, and is made once it can", async () => {
+  stage = await openResponsesStage();
+  const { gateway, upstream, ask } = stage;
+  upstream.script("first", { events: eventsOf(whole()) });
+  const file = ownConnection(gateway.dataDir);
+  // The smaller writes before it succeed, as on a disk that is nearly full.
+  file.run(`CREATE TEMP TRIGGER full BEFORE INSERT ON main.ledger
+    WHEN NEW.bytes LIKE '{"action":"model.call"%"phase":"intent"%' BEGIN SELECT RAISE(ABORT, 'full'); END`);
+  const { body } = await dispatch(stage);
+  await inProgress(stage, body.id);
+  // More often than a response may be attempted.
+  await Bun.sleep(2_500);
+  expect([(await ask("GET", `/${body.id}`)).body.status, upstream.requests.length]).toEqual([
+    "in_progress",
+    0,
+  ]);
+  file.run("DROP TRIGGER full");
+  await until(async () => (await ask("GET", `/${body.id}`)).body.status === "completed");
+  expect(upstream.requests.length).toBe(1);
+});
+
 test("each dispatch counts as a request, also if its events are streamed", async () => {
   stage = await openResponsesStage();
   const { gateway, upstream, post, clerk: token } = stage;

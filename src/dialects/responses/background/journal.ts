@@ -1,7 +1,7 @@
 import type { Db, Tx } from "../../../store/db.ts";
 import { encodeNamed } from "../../../tasks/events/frames.ts";
 import type { EventLog } from "../../../tasks/events/log.ts";
-import { nextEvents, RESPONSE_EVENTS, saveEvents } from "../../../tasks/events/store.ts";
+import { findBlock, RESPONSE_EVENTS, readBlock, saveEvents } from "../../../tasks/events/store.ts";
 import { field, isMembers, type Members, parsedOrNothing } from "../../json.ts";
 import { eventsIn, readEvent } from "../../pass/events.ts";
 import { inBackground } from "./response-forms.ts";
@@ -167,9 +167,10 @@ export async function earlierItems(db: Db, workspaceId: number, id: string): Pro
   const unfinished = new Map<number, Members>();
   let count = 0;
   for (let after = 0; ; ) {
-    const block = await nextEvents(db, workspaceId, id, after, RESPONSE_EVENTS);
+    const block = await findBlock(db, workspaceId, id, after, RESPONSE_EVENTS);
     if (!block) return { count, unfinished };
-    for (const event of eventsIn(Buffer.from(block.frames))) {
+    const frames = block.frames ?? (await readBlock(db, workspaceId, id, block.firstId, RESPONSE_EVENTS));
+    for (const event of eventsIn(Buffer.from(frames ?? []))) {
       const { name, data } = readEvent(event);
       if (name !== ITEM_ADDED && name !== ITEM_DONE) continue;
       const value = parsedOrNothing(data);

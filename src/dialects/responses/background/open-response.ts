@@ -26,6 +26,8 @@ export interface OpenResponse {
   /** The entry that dispatched the response; 0 until that entry is on disk. */
   dispatchSeq: number;
   isRunning: boolean;
+  /** Which attempt this is, including those of earlier processes. Null until it is counted. */
+  attempt: number | null;
   /** Whether its answer is on disk. */
   isAnswered: boolean;
   /** How the response ended without an answer. Set before the end is written. */

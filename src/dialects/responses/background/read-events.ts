@@ -1,4 +1,4 @@
-import { encodeNamed } from "../../../tasks/events/frames.ts";
+import { encodeNamed, piecesOf } from "../../../tasks/events/frames.ts";
 import type { EventReader } from "../../../tasks/events/hub.ts";
 import { isMembers, type Members } from "../../json.ts";
 
@@ -20,12 +20,18 @@ export function responseEvents(
 ): EventReader {
   let isFirst = after < 1;
   let isOver = false;
+  /** What is left of the last events. */
+  let pieces: readonly Uint8Array[] = [];
   return {
     close() {
       isOver = true;
+      pieces = [];
       stored.close();
     },
     async next() {
+      const [piece, ...rest] = pieces;
+      pieces = rest;
+      if (piece) return [piece];
       if (isOver) return null;
       if (isFirst) {
         isFirst = false;
@@ -39,9 +45,12 @@ export function responseEvents(
       if (!response) return null;
       const from = (await lastId()) + 1;
       const last = lastEvents(response).map((event, index) => ({ event, id: from + index }));
-      return last
+      pieces = last
         .filter(({ id }) => id > after)
-        .map(({ event, id }) => encodeNamed(id, event.type, { ...event, sequence_number: id - 1 }));
+        .flatMap(({ event, id }) =>
+          piecesOf(encodeNamed(id, event.type, { ...event, sequence_number: id - 1 })),
+        );
+      return [];
     },
   };
 }

@@ -10,7 +10,7 @@ import type { CallOrigin, Gate, Operation } from "../../../gate/gate.ts";
 import { deletePayloads, erasureDetail } from "../../../ledger/erase.ts";
 import type { Ledger } from "../../../ledger/ledger.ts";
 import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
-import type { Db, Tx } from "../../../store/db.ts";
+import { type Db, StoreUnavailable, type Tx } from "../../../store/db.ts";
 import type { EventLog } from "../../../tasks/events/log.ts";
 import type { ConversationMemory, OpenConversation } from "../../../tasks/run/conversation-memory.ts";
 import { AGENT_HEADER } from "../../calling-agent.ts";
@@ -47,6 +47,7 @@ const CALL: Operation = { action: "model.call", scope: "models:call", counted: t
  * Makes the model call of a background response once, with the rights that its caller's token has now.
  * @param log the events for its readers; undefined if nobody can read them
  * @returns why it failed; null if its answer was stored, or it was aborted
+ * @throws StoreUnavailable if nothing was sent, because the store could not be written
  */
 export async function runResponse(
   parts: ResponseRunParts,
@@ -56,8 +57,8 @@ export async function runResponse(
 ): Promise<ResponseFailure | null> {
   const { db, tokens } = parts;
   const { workspaceId, id } = open;
-  const attempt = await db.tx((tx) => beginAttempt(tx, workspaceId, id));
-  if (attempt > ATTEMPT_LIMIT) {
+  open.attempt ??= await db.tx((tx) => beginAttempt(tx, workspaceId, id));
+  if (open.attempt > ATTEMPT_LIMIT) {
     return failed("interrupted", `The server stopped ${ATTEMPT_LIMIT} times during this response.`);
   }
   const { actor = "", agent, ts = "" } = entry;
@@ -106,16 +107,24 @@ async function runWith(
     source: "background",
     via,
   };
+  let intent: number | null = null;
   const result = await gate.perform<ResponseFailure | null>(
     CALL,
     origin,
     { caller, limit: null },
     async (call) => {
-      const { body } = await callModel(parts, call, { open, entry, journal, headers, memory, sent });
+      const calling = callModel(parts, call, { open, entry, journal, headers, memory, sent });
+      const { body } = await calling.finally(() => {
+        intent = call.ledgerSeq;
+      });
       return body instanceof ReadableStream ? await publish(body, journal) : null;
     },
   );
   if (result.ok) return result.value;
+  // Nothing was sent, so it can be tried again.
+  if (result.problem.code === "ledger_unavailable" && intent === null) {
+    throw new StoreUnavailable(result.problem.message);
+  }
   return failed(result.problem.code, result.problem.message);
 }
 

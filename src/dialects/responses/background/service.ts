@@ -14,6 +14,7 @@ import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
 import { StoreUnavailable, type Tx } from "../../../store/db.ts";
 import { EventHub, type EventReader } from "../../../tasks/events/hub.ts";
 import { RESPONSE_EVENTS } from "../../../tasks/events/store.ts";
+import type { EventMemory } from "../../../tasks/events/stored-events.ts";
 import { NO_AGENT, type QueuedTask, type Scheduler } from "../../../tasks/queue/scheduler.ts";
 import { callingAgent } from "../../calling-agent.ts";
 import { field, isMembers, type Members } from "../../json.ts";
@@ -129,9 +130,9 @@ export class BackgroundResponses {
     if (isStream) this.#hub.open(id, FIRST_EVENT);
     const row = { id, model, createdAt };
     // Opened before the response can end.
-    const { holdEnd } = client;
+    const { memory } = client;
     const created = createdResponse(client.value, row);
-    const events = isStream && holdEnd ? this.#readEvents({ workspaceId, agent }, created, 0, holdEnd) : null;
+    const events = isStream && memory ? this.#readEvents({ workspaceId, agent }, created, 0, memory) : null;
     const { abort, wait } = open;
     if (!abort.signal.aborted && !wait.signal.aborted) place.enqueue(this.#queued(open));
     else {
@@ -144,14 +145,15 @@ export class BackgroundResponses {
 
   /**
    * Reads the events of a response after the id `after`.
-   * @param memory called with the bytes of texts before they are read: `hold` now, `holdEnd` for the last event
+   * @param hold called with the bytes of texts that are read before the first event
+   * @param memory for the events
    * @throws Problem 404 `not_found`, 400 `unsupported_parameter` if the response was not requested as a stream
    */
   async read(
     owner: ResponseOwner,
     response: OwnedResponse,
     after: number,
-    { hold, holdEnd }: Readonly<Record<"hold" | "holdEnd", HoldMemory>>,
+    { hold, memory }: { readonly hold: HoldMemory; readonly memory: EventMemory },
   ): Promise<EventReader> {
     const { row } = response;
     const request = response.isBackground ? await response.readRequest(hold) : null;
@@ -161,7 +163,7 @@ export class BackgroundResponses {
         "is possible only for a background response that was requested as a stream.",
       );
     }
-    return this.#readEvents(owner, createdResponse(request, row), after, holdEnd);
+    return this.#readEvents(owner, createdResponse(request, row), after, memory);
   }
 
   /** How a response ended, if its end cannot be written yet. */
@@ -302,19 +304,19 @@ export class BackgroundResponses {
     }
   }
 
-  #readEvents(owner: ResponseOwner, created: Members, after: number, hold: HoldMemory): EventReader {
+  #readEvents(owner: ResponseOwner, created: Members, after: number, memory: EventMemory): EventReader {
     const { db, store } = this.#parts;
     const { workspaceId } = owner;
     const id = String(created.id);
     const log = this.#hub.find(id);
     const parts = {
       created,
-      stored: this.#hub.read(workspaceId, id, Math.max(after, 1)),
+      stored: this.#hub.read(workspaceId, id, Math.max(after, 1), memory),
       ended: async () => {
         const response = await store.find(owner, id);
         const end = this.unwritten(id);
         if (response.row.outcomeSeq === 0 && !end) return null;
-        const form = await response.readResponse(hold);
+        const form = await response.readResponse(memory.hold);
         return isMembers(form) ? { ...form, ...end } : null;
       },
       lastId: async () => Math.max(await lastStoredEvent(db, workspaceId, id), log ? log.nextId - 1 : 0),

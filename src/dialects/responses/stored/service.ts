@@ -6,6 +6,7 @@ import type { Call } from "../../../gate/call.ts";
 import type { PayloadEraser } from "../../../tasks/erasure/payload-eraser.ts";
 import { forgetResponse } from "../../../tasks/erasure/stored-responses.ts";
 import type { EventReader } from "../../../tasks/events/hub.ts";
+import type { EventMemory } from "../../../tasks/events/stored-events.ts";
 import { callingAgent } from "../../calling-agent.ts";
 import { field } from "../../json.ts";
 import type { BackgroundResponses } from "../background/service.ts";
@@ -51,20 +52,19 @@ export class StoredResponses {
   }
 
   /**
-   * The events after the one with this number, for a background response that was requested as a stream. `holdEnd`
-   * reserves memory for the last event.
+   * The events after the one with this number, for a background response that was requested as a stream.
    * @throws Problem 404 `not_found`, 400 `unsupported_parameter`, 429 `rate_limited`
    */
   async events(
     call: Call,
-    { headers, hold, holdEnd }: ResponseReading & { readonly holdEnd: HoldMemory },
+    { headers, hold, memory }: ResponseReading & { readonly memory: EventMemory },
     id: string,
     after: number | undefined,
   ): Promise<EventReader> {
     const { owner, response } = await this.#find(call, headers, id);
     // `sequence_number` starts at 0, and event ids at 1.
     const from = after === undefined ? 0 : after + 1;
-    return this.#parts.background.read(owner, response, from, { hold, holdEnd });
+    return this.#parts.background.read(owner, response, from, { hold, memory });
   }
 
   /**

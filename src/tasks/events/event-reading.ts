@@ -1,0 +1,138 @@
+import { BLOCK_BYTES, encodeFrame } from "./frames.ts";
+import type { EventReader } from "./hub.ts";
+import type { EventLog } from "./log.ts";
+import type { StoredEvents } from "./stored-events.ts";
+
+export interface EventReadingParts {
+  readonly taskId: string;
+  /** Read the events above this id. */
+  readonly after: number;
+  /**
+   * Undefined if the task has finished. Taken when the reading begins, so that the events of a task that finishes in
+   * the meantime are not missed between its log and the store.
+   */
+  readonly log: EventLog | undefined;
+  readonly stored: StoredEvents;
+  /** Called when the reading has begun, and when it is over. */
+  readonly begun: (reading: EventReading) => void;
+  readonly over: (reading: EventReading) => void;
+}
+
+/** Reads a task's events: first those stored, then new ones. It keeps a position, and nothing of a long event. */
+export class EventReading implements EventReader {
+  readonly #parts: EventReadingParts;
+  #log: EventLog | undefined;
+  /** The last event that was read entirely. */
+  #position: number;
+  /** Bytes of the next event that were given out from the log. */
+  #given = 0;
+  #readsStore = true;
+  #hasBegun = false;
+  #isErased = false;
+  #isClosed = false;
+  #stopWaiting = () => {};
+
+  constructor(parts: EventReadingParts) {
+    this.#parts = parts;
+    this.#log = parts.log;
+    this.#position = parts.after;
+  }
+
+  async next(): Promise<readonly Uint8Array[] | null> {
+    if (this.#isClosed) return null;
+    // Only now: a reading that never begins is never closed either.
+    if (!this.#hasBegun) this.#parts.begun(this);
+    this.#hasBegun = true;
+    const part = await this.#read();
+    if (part === null || this.#isClosed) this.close();
+    return this.#isClosed ? null : part;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#parts.stored.drop();
+    this.#stopWaiting();
+    this.#parts.over(this);
+  }
+
+  /** Continues from the store, in which all events are by now. */
+  leaveLog(): void {
+    this.#log = undefined;
+    this.#readsStore = true;
+  }
+
+  /** Continues from the store, because events in memory contain erased texts. The task MUST have finished. */
+  erased(): void {
+    this.#isErased ||= this.#given > 0 || this.#parts.stored.hasBegun;
+    this.#parts.stored.drop();
+    this.leaveLog();
+  }
+
+  async #read(): Promise<readonly Uint8Array[] | null> {
+    if (this.#position < 1) {
+      this.#position = 1;
+      return [encodeFrame(1, "task.created", { id: this.#parts.taskId, status: "queued" })];
+    }
+    while (!this.#isClosed) {
+      if (this.#readsStore || this.#position < (this.#log?.letGoUpTo ?? 0)) {
+        const upTo = this.#log?.letGoUpTo ?? 0;
+        const part = await this.#fromStore();
+        if (part) return part;
+        this.#readsStore = false;
+        // Events that are missing were erased.
+        this.#position = Math.max(this.#position, upTo);
+        continue;
+      }
+      const log = this.#log;
+      if (!log) return null;
+      const part = this.#fromLog(log);
+      if (part) return part;
+      if (log.closed) return null;
+      await this.#changed(log);
+    }
+    return null;
+  }
+
+  async #fromStore(): Promise<readonly Uint8Array[] | undefined> {
+    const next = this.#isErased ? undefined : await this.#parts.stored.next(this.#position, this.#given);
+    // The rest of an event would not fit what the reader has of it. A new reader gets what is left.
+    if (this.#isErased) throw new Error("an event was erased while it was read");
+    if (!next) return undefined;
+    this.#given = 0;
+    this.#position = next.upTo;
+    return [next.piece];
+  }
+
+  /** At most as many bytes as a block has, so that a client that stops reading holds no more. */
+  #fromLog(log: EventLog): readonly Uint8Array[] | undefined {
+    const frames = log.after(this.#position);
+    const [first] = frames;
+    if (!first) return undefined;
+    if (first.length > BLOCK_BYTES) {
+      const piece = first.slice(this.#given, this.#given + BLOCK_BYTES);
+      this.#given += piece.length;
+      if (this.#given === first.length) this.#goTo(log.idAfter(this.#position));
+      return [piece];
+    }
+    let count = 0;
+    for (let bytes = first.length; bytes <= BLOCK_BYTES; bytes += frames[count]?.length ?? BLOCK_BYTES + 1)
+      count++;
+    this.#goTo(log.idAfter(this.#position) + count - 1);
+    return frames.slice(0, count);
+  }
+
+  #goTo(position: number): void {
+    this.#position = position;
+    this.#given = 0;
+  }
+
+  #changed(log: EventLog): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const forget = log.onChange(resolve);
+    this.#stopWaiting = () => {
+      forget();
+      resolve();
+    };
+    return promise;
+  }
+}
