@@ -11,14 +11,14 @@ const MOST_OTHERS = 16;
  * hide the events between them.
  * @param findVarying the members in which most events differ from the one before
  * @param visit `value` is undefined if the data cannot be read. It is valid until the next call, but objects in it that
- *   have no varying member can be kept
+ *   have no varying member can be kept. `isAlike`: an earlier value differs from it only in the varying members
  * @returns whether every number was read exactly as it was sent
  */
 export async function readEvents(
   events: Buffer,
   pause: Pause,
   findVarying: FindVarying,
-  visit: (event: ServerEvent, value: unknown) => void,
+  visit: (event: ServerEvent, value: unknown, isAlike: boolean) => void,
 ): Promise<boolean> {
   let areExact = true;
   let form: EventForm | null = null;
@@ -27,12 +27,12 @@ export async function readEvents(
     for (const event of batch) {
       const known = form?.read(event.data);
       if (known !== undefined) {
-        visit(event, known);
+        visit(event, known, true);
         others = 0;
         continue;
       }
       const value = parsedOrNothing(event.data);
-      visit(event, value);
+      visit(event, value, false);
       others += 1;
       form = others > MOST_OTHERS ? null : (EventForm.of(event.data, value, findVarying) ?? form);
       if (areExact && losesDigits(event.data)) areExact = false;

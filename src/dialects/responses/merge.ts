@@ -81,6 +81,14 @@ export class MergedResponse {
     else if (typeof type === "string" && type.endsWith(".delta")) this.#isKnown = false;
   }
 
+  /** Adds an event that differs from an earlier one only in its delta and its number. */
+  addAlike(event: Members): void {
+    const { type, sequence_number: sequence } = event;
+    if (typeof sequence === "number") this.#sequence = Math.max(this.#sequence, sequence);
+    const place = DELTAS.get(type);
+    if (place) this.#addDelta(event, place);
+  }
+
   toJSON(): object {
     return { ...this.#response, output: this.output };
   }

@@ -27,12 +27,13 @@ export class SentTexts {
   add(event: Members): void {
     if (this.#texts.size + this.#parts.size > MOST_TEXTS) return;
     const { delta, ...members } = event;
-    if (typeof delta === "string") this.#addPart(event, delta);
+    this.addDelta(event);
     addTexts(typeof delta === "string" ? members : event, this.#texts, true);
   }
 
-  #addPart(event: Members, delta: string): void {
-    const { type, output_index, content_index, summary_index } = event;
+  /** Adds only an event's delta. Its other texts MUST have been added with an earlier event. */
+  addDelta({ delta, type, output_index, content_index, summary_index }: Members): void {
+    if (typeof delta !== "string") return;
     const place = [type, output_index, content_index, summary_index].map(placeName).join(" ");
     this.#parts.set(place, (this.#parts.get(place) ?? "") + delta);
   }

@@ -57,11 +57,16 @@ export class ResponsesStreamReader implements StreamReader {
     const response = new MergedResponse();
     const sent = new SentTexts();
     const names = new EventNames();
-    const areExact = await readEvents(events, pause, varyingInEvent, (event, value) => {
+    const areExact = await readEvents(events, pause, varyingInEvent, (event, value, isAlike) => {
       const { name, data, isPlain } = event;
       if ((data === "" && name === null && isPlain) || name === ERROR) return;
       const type = field(value, "type");
       names.add(event, type);
+      if (isAlike && isMembers(value)) {
+        response.addAlike(value);
+        sent.addDelta(value);
+        return;
+      }
       response.add(value);
       // The error that ended the stream has not reached the client.
       const isError = type === ERROR || type === FAILED || field(value, "error");
