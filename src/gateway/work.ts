@@ -105,10 +105,12 @@ export async function openWork(
       log,
     },
     ...{ store: responses, scheduler: tasks.scheduler, conversations: openedTasks.conversations },
+    signals: openedTasks.signals,
   });
   const responseCalls = new ResponseCalls({ modelCalls, requests, background });
   const storedResponses = new StoredResponses({
     ...{ agents, clock, background, store: responses, eraser: openedTasks.eraser },
+    signals: openedTasks.signals,
   });
   tools.calls.askThrough(openedTasks.calls);
   const { schedules, runs } = openSchedules({

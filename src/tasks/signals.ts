@@ -1,6 +1,12 @@
 import { Signal } from "../base/signal.ts";
 
-/** Changes to tasks, for the metrics and the feed. */
+/** Stored responses whose texts were erased: those with these ids, or all with a request in an entry up to `upTo`. */
+export type ErasedResponses = { readonly workspaceId: number } & (
+  | { readonly ids: readonly string[] }
+  | { readonly upTo: number }
+);
+
+/** Changes to tasks and to stored responses, for the metrics, the feed and open streams. */
 export class TaskSignals {
   /** A task's row has changed. Emitted once the change is on disk. */
   readonly changed = new Signal<{ readonly workspaceId: number; readonly task: string }>();
@@ -20,5 +26,7 @@ export class TaskSignals {
     readonly outputTokens: number;
   }>();
   readonly toolCalled = new Signal<{ readonly status: string }>();
+  /** Emitted once the erasure is on disk. */
+  readonly responsesErased = new Signal<ErasedResponses>();
   readonly ended = new Signal<{ readonly status: string; readonly durationMs: number }>();
 }

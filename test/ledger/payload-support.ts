@@ -7,6 +7,7 @@ import { type Db, type Sql, StoreUnavailable } from "../../src/store/db.ts";
 import { Forgetting } from "../../src/store/forgetting.ts";
 import { PayloadExpiry } from "../../src/tasks/erasure/payload-expiry.ts";
 import { EventHub } from "../../src/tasks/events/hub.ts";
+import { TaskSignals } from "../../src/tasks/signals.ts";
 import type { LedgerBench } from "./support.ts";
 
 interface Entry {
@@ -96,6 +97,7 @@ export function expiryOf(
     lists,
     faults: { report: (_, { kind }) => void told.push(kind) },
     histories: new LedgerHistories({ db, heads, ledger, log: silentLog, acceptChanged: false }),
+    signals: new TaskSignals(),
     hub: new EventHub(db),
     forgetting: new Forgetting({ db, clock, log: silentLog }),
     clock,

@@ -15,12 +15,14 @@ import { type Approval, approvalsOf } from "../approvals/rows.ts";
 import type { EventHub } from "../events/hub.ts";
 import { forgetFingerprint } from "../queue/idempotency.ts";
 import { findTask, lastSeq } from "../rows/tasks.ts";
+import type { TaskSignals } from "../signals.ts";
 import type { Task } from "../task.ts";
 import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "./erase-events.ts";
 import { quotesIn } from "./recorded-quotes.ts";
 import { forgetResponse, storedResponseTo } from "./stored-responses.ts";
 
 export interface EraserParts {
+  readonly signals: Pick<TaskSignals, "responsesErased">;
   readonly db: Db;
   readonly ledger: Ledger;
   readonly lists: LedgerLists;
@@ -53,7 +55,7 @@ export class PayloadEraser {
    * @throws Problem 404 `not_found` if the entry does not exist or never had a text, 409 `task_unfinished`
    */
   async erase(call: Call, seq: number): Promise<void> {
-    const { db, ledger, lists, histories, approvals, hub, forgetting } = this.#parts;
+    const { db, ledger, lists, histories, approvals, hub, forgetting, signals } = this.#parts;
     const { workspaceId } = call.caller;
     call.about({ detail: { target_seq: seq } });
     const target = await this.#target(workspaceId, seq);
@@ -87,7 +89,7 @@ export class PayloadEraser {
     await call.commit(async (tx, record) => {
       const erased = await deletePayloads(tx, workspaceId, payloads.slice(others));
       if (isWhole) await forgetFingerprint(tx, task);
-      if (response) await forgetResponse(tx, workspaceId, response.id);
+      if (response) await forgetResponse(tx, workspaceId, response.id, signals.responsesErased);
       await record({ detail: { ...erasureDetail(erased, cause), ...quotes[0] } });
     });
     forgetting.deleted();

@@ -19,6 +19,7 @@ import type { Db, Tx } from "../../store/db.ts";
 import type { Forgetting } from "../../store/forgetting.ts";
 import type { EventHub } from "../events/hub.ts";
 import { findTask } from "../rows/tasks.ts";
+import type { TaskSignals } from "../signals.ts";
 import { ALL_TEXTS, eraseEvents } from "./erase-events.ts";
 import { firstOpenResponse, forgetResponsesUpTo } from "./stored-responses.ts";
 
@@ -27,6 +28,7 @@ const RUN_MS = 3_600_000;
 const TASKS_AT_ONCE = 16;
 
 export interface ExpiryParts {
+  readonly signals: Pick<TaskSignals, "responsesErased">;
   readonly db: Db;
   readonly ledger: Ledger;
   readonly lists: LedgerLists;
@@ -165,7 +167,7 @@ export class PayloadExpiry {
   }
 
   async #erasePayloads(expiring: ExpiryProgress): Promise<void> {
-    const { db } = this.#parts;
+    const { db, signals } = this.#parts;
     const { workspaceId, run } = expiring;
     for (let after = 0; !this.#stopped; ) {
       const end = await endOfSlice(db, workspaceId, after, run.upTo);
@@ -174,7 +176,7 @@ export class PayloadExpiry {
       const from = after;
       await db.tx(async (tx) => {
         await expiring.note(tx, await deletePayloadsUpTo(tx, workspaceId, from, end));
-        await forgetResponsesUpTo(tx, workspaceId, end);
+        await forgetResponsesUpTo(tx, workspaceId, end, signals.responsesErased);
       });
       after = end;
     }

@@ -13,6 +13,7 @@ import { type StoredRow, sealedColumns } from "../../store/seals/seals.ts";
 import { approvalsOf } from "../approvals/rows.ts";
 import type { EventHub } from "../events/hub.ts";
 import { findTask, lastSeq } from "../rows/tasks.ts";
+import type { TaskSignals } from "../signals.ts";
 import { CallsInFlight } from "./calls-in-flight.ts";
 import { eraseEvents } from "./erase-events.ts";
 import { type DocumentErasure, ErasureNote, storedErasures } from "./erasure-note.ts";
@@ -22,6 +23,7 @@ import { eraseResponseEvents } from "./stored-responses.ts";
 const RETRY_MS = 30_000;
 
 export interface QuotedPayloadsParts {
+  readonly signals: Pick<TaskSignals, "responsesErased">;
   readonly db: Db;
   readonly ledger: Ledger;
   readonly lists: LedgerLists;
@@ -336,7 +338,8 @@ export class QuotedPayloads {
 
   async #eraseResponseEvents(workspaceId: number, { first, others }: QuotedTexts): Promise<void> {
     const seqs = new Set((first ? [first, ...others] : others).map(({ seq }) => seq));
-    await this.#parts.db.tx((tx) => eraseResponseEvents(tx, workspaceId, [...seqs]));
+    const { db, signals } = this.#parts;
+    await db.tx((tx) => eraseResponseEvents(tx, workspaceId, [...seqs], signals.responsesErased));
   }
 
   async #eraseEvents(

@@ -1,9 +1,11 @@
 import { Problem } from "../../base/errors.ts";
+import type { Signal } from "../../base/signal.ts";
 import type { LedgerHistories } from "../../gate/ledger-histories.ts";
 import type { ErasedPayload } from "../../ledger/proof/erasure.ts";
 import type { LedgerLists } from "../../ledger/reading/lists.ts";
 import { type ParsedEntry, parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import type { Sql, Tx } from "../../store/db.ts";
+import type { ErasedResponses } from "../signals.ts";
 
 /** A stored response to be erased. */
 export interface ErasedResponse {
@@ -64,17 +66,31 @@ async function answersTo(
   return payloads;
 }
 
+/** Told of the responses whose texts were erased, so that no open stream sends them. */
+export type TellErased = Pick<Signal<ErasedResponses>, "emit">;
+
 /** Makes the response impossible to find. Its texts are left to the caller. */
-export async function forgetResponse(tx: Tx, workspaceId: number, id: string): Promise<void> {
+export async function forgetResponse(
+  tx: Tx,
+  workspaceId: number,
+  id: string,
+  erased: TellErased,
+): Promise<void> {
   const key = [workspaceId, id];
   await tx.run("DELETE FROM response_items WHERE workspace_id = $1 AND response_id = $2", key);
   await tx.run("DELETE FROM response_events WHERE workspace_id = $1 AND response_id = $2", key);
   await tx.run("DELETE FROM responses WHERE workspace_id = $1 AND id = $2", key);
+  tx.onCommit(() => erased.emit({ workspaceId, ids: [id] }));
 }
 
-/** Like `forgetResponse`, for all responses whose request is in an entry up to `last`. */
-export async function forgetResponsesUpTo(tx: Tx, workspaceId: number, last: number): Promise<void> {
-  const span = [workspaceId, last];
+/** Like `forgetResponse`, for all responses whose request is in an entry up to `upTo`. */
+export async function forgetResponsesUpTo(
+  tx: Tx,
+  workspaceId: number,
+  upTo: number,
+  erased: TellErased,
+): Promise<void> {
+  const span = [workspaceId, upTo];
   for (const table of ["response_items", "response_events"]) {
     await tx.run(
       `DELETE FROM ${table} WHERE workspace_id = $1 AND response_id IN
@@ -83,6 +99,7 @@ export async function forgetResponsesUpTo(tx: Tx, workspaceId: number, last: num
     );
   }
   await tx.run("DELETE FROM responses WHERE workspace_id = $1 AND request_seq <= $2", span);
+  tx.onCommit(() => erased.emit({ workspaceId, upTo }));
 }
 
 /** Erases the stored events of responses whose request or answer is in one of these entries. */
@@ -90,17 +107,25 @@ export async function eraseResponseEvents(
   tx: Tx,
   workspaceId: number,
   seqs: readonly number[],
+  erased: TellErased,
 ): Promise<void> {
+  const ids = new Set<string>();
   for (const seq of seqs) {
     for (const column of ["request", "outcome"]) {
       // Without the index, each would read all responses of the workspace.
-      await tx.run(
-        `DELETE FROM response_events WHERE workspace_id = $1 AND response_id IN
-           (SELECT id FROM responses INDEXED BY responses_${column} WHERE workspace_id = $1 AND ${column}_seq = $2)`,
+      const rows = await tx.all<{ id: string }>(
+        `SELECT id FROM responses INDEXED BY responses_${column} WHERE workspace_id = $1 AND ${column}_seq = $2`,
         [workspaceId, seq],
       );
+      for (const { id } of rows) ids.add(id);
     }
   }
+  for (const id of ids)
+    await tx.run("DELETE FROM response_events WHERE workspace_id = $1 AND response_id = $2", [
+      workspaceId,
+      id,
+    ]);
+  tx.onCommit(() => erased.emit({ workspaceId, ids: [...ids] }));
 }
 
 /**

@@ -29,6 +29,7 @@ export class EventReading implements EventReader {
   #readsStore = true;
   #hasBegun = false;
   #isErased = false;
+  #erasures = 0;
   #isClosed = false;
   #stopWaiting = () => {};
 
@@ -63,6 +64,7 @@ export class EventReading implements EventReader {
 
   /** Continues from the store, because events in memory contain erased texts. The task MUST have finished. */
   erased(): void {
+    this.#erasures += 1;
     this.#isErased ||= this.#given > 0 || this.#parts.stored.hasBegun;
     this.#parts.stored.drop();
     this.leaveLog();
@@ -94,9 +96,14 @@ export class EventReading implements EventReader {
   }
 
   async #fromStore(): Promise<readonly Uint8Array[] | undefined> {
+    const erasures = this.#erasures;
     const next = this.#isErased ? undefined : await this.#parts.stored.next(this.#position, this.#given);
     // The rest of an event would not fit what the reader has of it. A new reader gets what is left.
     if (this.#isErased) throw new Error("an event was erased while it was read");
+    if (erasures !== this.#erasures) {
+      this.#parts.stored.drop();
+      return this.#fromStore();
+    }
     if (!next) return undefined;
     this.#given = 0;
     this.#position = next.upTo;

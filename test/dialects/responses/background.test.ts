@@ -1,5 +1,6 @@
 /** Background responses: dispatched, read, resumed, cancelled and stopped. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { connect } from "node:net";
 import type OpenAI from "openai";
 import { createdResponse } from "../../../src/dialects/responses/background/response-forms.ts";
 import { ownConnection } from "../../support/own-connection.ts";
@@ -232,6 +233,39 @@ test("deleting a response in progress ends it, and erases its texts and events",
     )
     .get(id);
   expect(left?.texts).toBe(0);
+});
+
+test("a client that reads slowly gets no more of a text once it is erased", async () => {
+  // The last event has all of them: more than the system buffers for a connection.
+  const items = Array.from({ length: 4 }, (_, at) => textItem(`${"z".repeat(3_500_000)} mark ${at}`));
+  const short = responseOf([]);
+  const dones = items.map((item, at) => ({ type: "response.output_item.done", output_index: at, item }));
+  const [begun] = eventsOf(short);
+  const events = [begun, ...dones, { type: "response.completed", response: short }];
+  stage.upstream.script("first", { events: events as object[] });
+  const { bytes } = await stage.post(
+    JSON.stringify({ model: "up/first", input: "x", background: true, stream: true }),
+  );
+  const [, id] = /"id":"(resp_[^"]+)"/.exec(bytes.toString()) ?? [];
+  const { port, host } = new URL(stage.gateway.url);
+  const socket = connect(Number(port), "127.0.0.1");
+  let received = "";
+  socket.on("data", (data) => {
+    received += data;
+    if (received.length === data.length) socket.pause();
+  });
+  const closed = new Promise((resolve) => socket.once("close", resolve));
+  const head = `GET /v1/responses/${id}?stream=true&starting_after=4 HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n`;
+  socket.write(`${head}Authorization: Bearer ${stage.clerk}\r\n\r\n`);
+  await until(() => received.length > 0);
+  // By now, everything that the system accepts is on its way.
+  await Bun.sleep(500);
+  expect((await stage.ask("DELETE", `/${id}`)).status).toBe(200);
+  socket.resume();
+  await closed;
+  expect(received).toContain("event: response.completed");
+  expect(received.length).toBeGreaterThan(1_000_000);
+  expect(received.includes(" mark 3")).toBe(false);
 });
 
 async function dispatchSeqOf(id: string): Promise<number> {

@@ -1,12 +1,19 @@
 import { expect, test } from "bun:test";
-import { responseEvents } from "../../../src/dialects/responses/background/read-events.ts";
+import { ResponseEvents } from "../../../src/dialects/responses/background/read-events.ts";
 import { allEvents } from "../../support/events.ts";
 
 test("the last event of a response is given out in pieces, each of which the reader's rights are checked for", async () => {
   const response = { id: "resp_1", status: "completed", output: ["é".repeat(300_000)] };
   const stored = { next: async () => null, close() {} };
-  const parts = { created: { id: "resp_1" }, stored, ended: async () => response, lastId: async () => 1 };
-  const reader = responseEvents(parts, 0);
+  const watched = { begun() {}, over() {} };
+  const parts = {
+    created: { id: "resp_1" },
+    stored,
+    ...watched,
+    ended: async () => response,
+    lastId: async () => 1,
+  };
+  const reader = new ResponseEvents(parts, 0);
   const all: Uint8Array[] = [];
   for (let next = await reader.next(); next; next = await reader.next()) {
     expect(next.reduce((bytes, part) => bytes + part.length, 0)).toBeLessThanOrEqual(64 * 1_024);
@@ -15,7 +22,11 @@ test("the last event of a response is given out in pieces, each of which the rea
   const events = await allEvents(new Response(Buffer.concat(all)));
   expect(events.map(({ event }) => event)).toEqual(["response.created", "response.completed"]);
   expect(events[1]?.data).toMatchObject({ response });
-  const closed = responseEvents(parts, 1);
+  const erased = new ResponseEvents(parts, 1);
+  await erased.next();
+  erased.erased();
+  expect(await erased.next()).toBeNull();
+  const closed = new ResponseEvents(parts, 1);
   await closed.next();
   await closed.next();
   closed.close();

@@ -26,7 +26,7 @@ interface JournalKey {
   readonly id: string;
 }
 
-interface JournalSubject extends JournalKey {
+export interface JournalSubject extends JournalKey {
   readonly createdAt: number;
   /** The parsed request, or the part of it that events repeat. */
   readonly request: unknown;

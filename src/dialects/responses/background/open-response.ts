@@ -3,6 +3,7 @@ import type { Via } from "../../../base/via.ts";
 import { CallInterruption } from "../../../gate/direct/running-calls.ts";
 import type { EntryDraft } from "../../../ledger/entry.ts";
 import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
+import type { ResponseJournal } from "./journal.ts";
 
 /** The abort reason when a client cancels its response. */
 export const CANCELLED = new Problem("client_closed", "The response was cancelled.");
@@ -28,6 +29,8 @@ export interface OpenResponse {
   isRunning: boolean;
   /** Which attempt this is, including those of earlier processes. Null until it is counted. */
   attempt: number | null;
+  /** Its events. Null until its request is read, or if nobody can read them. */
+  journal: ResponseJournal | null;
   /** Whether its answer is on disk. */
   isAnswered: boolean;
   /** How the response ended without an answer. Set before the end is written. */

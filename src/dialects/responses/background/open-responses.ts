@@ -40,7 +40,7 @@ export class OpenResponses {
       ...response,
       ...{ abort, wait, forgotten: Promise.withResolvers<void>() },
       unregister: running.add({ workspaceId, agentId, abort, wait, isQueued: true }),
-      ...{ isRunning: false, attempt: null, isAnswered: false, end: null },
+      ...{ isRunning: false, attempt: null, journal: null, isAnswered: false, end: null },
     };
     this.#open.set(id, open);
     // While the response is being dispatched or is running, that code notices the abort itself.

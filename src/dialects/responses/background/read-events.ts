@@ -7,52 +7,80 @@ export interface ResponseEventsParts {
   readonly created: Members;
   /** Reads the events in between, from the store or from memory. */
   readonly stored: EventReader;
+  /** Called when the reading has begun, and when it is over. */
+  readonly begun: (reading: ResponseEvents) => void;
+  readonly over: (reading: ResponseEvents) => void;
   /** The response as it ended; null if it has not. @throws Problem if it can no longer be read */
   ended(): Promise<Members | null>;
   /** The highest id of the events in between. */
   lastId(): Promise<number>;
 }
 
-/** The events of a background response after the id `after`. Ids are `sequence_number` plus 1. */
-export function responseEvents(
-  { created, stored, ended, lastId }: ResponseEventsParts,
-  after: number,
-): EventReader {
-  let isFirst = after < 1;
-  let isOver = false;
+/** Reads the events of a background response after an id. Ids are `sequence_number` plus 1. */
+export class ResponseEvents implements EventReader {
+  readonly #parts: ResponseEventsParts;
+  readonly #after: number;
+  #isFirst: boolean;
+  #hasBegun = false;
+  #isOver = false;
+  #isClosed = false;
   /** What is left of the last events. */
-  let pieces: readonly Uint8Array[] = [];
-  return {
-    close() {
-      isOver = true;
-      pieces = [];
-      stored.close();
-    },
-    async next() {
-      const [piece, ...rest] = pieces;
-      pieces = rest;
-      if (piece) return [piece];
-      if (isOver) return null;
-      if (isFirst) {
-        isFirst = false;
-        const data = { type: "response.created", sequence_number: 0, response: created };
-        return [encodeNamed(1, data.type, data)];
-      }
-      const frames = await stored.next();
-      if (frames) return frames;
-      const response = isOver ? null : await ended();
-      isOver = true;
-      if (!response) return null;
-      const from = (await lastId()) + 1;
-      const last = lastEvents(response).map((event, index) => ({ event, id: from + index }));
-      pieces = last
-        .filter(({ id }) => id > after)
-        .flatMap(({ event, id }) =>
-          piecesOf(encodeNamed(id, event.type, { ...event, sequence_number: id - 1 })),
-        );
-      return [];
-    },
-  };
+  #pieces: readonly Uint8Array[] = [];
+
+  constructor(parts: ResponseEventsParts, after: number) {
+    this.#parts = parts;
+    this.#after = after;
+    this.#isFirst = after < 1;
+  }
+
+  async next(): Promise<readonly Uint8Array[] | null> {
+    if (this.#isClosed) return null;
+    // Only now: a reading that never begins is never closed either.
+    if (!this.#hasBegun) this.#parts.begun(this);
+    this.#hasBegun = true;
+    const next = await this.#next();
+    return this.#isClosed ? null : next;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#pieces = [];
+    this.#parts.stored.close();
+    this.#parts.over(this);
+  }
+
+  /** Ends if the last events are being sent, since they contain erased texts. */
+  erased(): void {
+    if (this.#isOver) this.close();
+  }
+
+  async #next(): Promise<readonly Uint8Array[] | null> {
+    if (this.#isFirst) {
+      this.#isFirst = false;
+      const data = { type: "response.created", sequence_number: 0, response: this.#parts.created };
+      return [encodeNamed(1, data.type, data)];
+    }
+    if (!this.#isOver) {
+      const frames = await this.#parts.stored.next();
+      if (frames || this.#isClosed) return frames;
+      this.#isOver = true;
+      const response = await this.#parts.ended();
+      this.#pieces = response ? await this.#lastPieces(response) : [];
+    }
+    const [piece, ...rest] = this.#pieces;
+    this.#pieces = rest;
+    return piece ? [piece] : null;
+  }
+
+  async #lastPieces(response: Members): Promise<readonly Uint8Array[]> {
+    const from = (await this.#parts.lastId()) + 1;
+    const last = lastEvents(response).map((event, index) => ({ event, id: from + index }));
+    return last
+      .filter(({ id }) => id > this.#after)
+      .flatMap(({ event, id }) =>
+        piecesOf(encodeNamed(id, event.type, { ...event, sequence_number: id - 1 })),
+      );
+  }
 }
 
 /**

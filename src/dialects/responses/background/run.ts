@@ -6,6 +6,7 @@ import type { Clock } from "../../../base/clock.ts";
 import { Problem } from "../../../base/errors.ts";
 import { parseJson } from "../../../base/json-limits.ts";
 import type { Call } from "../../../gate/call.ts";
+import { draining } from "../../../gate/direct/refusals.ts";
 import type { CallOrigin, Gate, Operation } from "../../../gate/gate.ts";
 import { deletePayloads, erasureDetail } from "../../../ledger/erase.ts";
 import type { Ledger } from "../../../ledger/ledger.ts";
@@ -13,6 +14,7 @@ import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
 import { type Db, StoreUnavailable, type Tx } from "../../../store/db.ts";
 import type { EventLog } from "../../../tasks/events/log.ts";
 import type { ConversationMemory, OpenConversation } from "../../../tasks/run/conversation-memory.ts";
+import type { TaskSignals } from "../../../tasks/signals.ts";
 import { AGENT_HEADER } from "../../calling-agent.ts";
 import type { ModelAnswer } from "../../client-request.ts";
 import type { StoredAnswer } from "../../dialect.ts";
@@ -24,10 +26,11 @@ import { asStream, type ReadResponsesRequest, readResponsesRequest } from "../re
 import { finalResponse } from "../stored/final-response.ts";
 import { beginAttempt, endDispatched } from "../stored/rows.ts";
 import type { ResponseStore } from "../stored/store.ts";
-import { earlierItems, ResponseJournal } from "./journal.ts";
+import { earlierItems, type JournalSubject, ResponseJournal } from "./journal.ts";
 import { endDraft, type OpenResponse, type ResponseFailure } from "./open-response.ts";
 
 export interface ResponseRunParts {
+  readonly signals: Pick<TaskSignals, "responsesErased">;
   readonly db: Db;
   readonly ledger: Ledger;
   readonly gate: Pick<Gate, "perform">;
@@ -97,8 +100,8 @@ async function runWith(
   if (!sent) return failed("interrupted", "The request was erased before it was sent.");
   const request = { previous_response_id: field(sent.value, "previous_response_id") };
   const subject = { workspaceId, id, createdAt: Date.parse(ts), request };
-  const journal = log ? new ResponseJournal(db, subject, log, await earlierItems(db, workspaceId, id)) : null;
-  journal?.begin();
+  open.journal ??= log ? await beginJournal(db, subject, log) : null;
+  const { journal } = open;
   const headers = new Headers(agent === undefined || caller.agent ? {} : { [AGENT_HEADER]: agent });
   const origin: CallOrigin = {
     requestId,
@@ -107,25 +110,53 @@ async function runWith(
     source: "background",
     via,
   };
-  let intent: number | null = null;
   const result = await gate.perform<ResponseFailure | null>(
     CALL,
     origin,
     { caller, limit: null },
     async (call) => {
-      const calling = callModel(parts, call, { open, entry, journal, headers, memory, sent });
-      const { body } = await calling.finally(() => {
-        intent = call.ledgerSeq;
-      });
+      const attempt = { open, entry, journal, headers, memory, sent };
+      const { body } = await callWhenWritable(parts, call, attempt);
       return body instanceof ReadableStream ? await publish(body, journal) : null;
     },
   );
   if (result.ok) return result.value;
-  // Nothing was sent, so it can be tried again.
-  if (result.problem.code === "ledger_unavailable" && intent === null) {
-    throw new StoreUnavailable(result.problem.message);
-  }
   return failed(result.problem.code, result.problem.message);
+}
+
+/** Ends the items of earlier attempts. Only once: nothing more is known of them if the model is called again. */
+async function beginJournal(db: Db, subject: JournalSubject, log: EventLog): Promise<ResponseJournal> {
+  const journal = new ResponseJournal(
+    db,
+    subject,
+    log,
+    await earlierItems(db, subject.workspaceId, subject.id),
+  );
+  journal.begin();
+  return journal;
+}
+
+/** Waits inside the call while the intent cannot be written: each refusal of a call would be another entry. */
+async function callWhenWritable(parts: ResponseRunParts, call: Call, attempt: Attempt): Promise<ModelAnswer> {
+  for (;;) {
+    try {
+      return await callModel(parts, call, attempt);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable) || call.ledgerSeq !== null) throw error;
+    }
+    await writableSoon(parts.clock, attempt.open);
+  }
+}
+
+/** How often to try again to begin a response while the store cannot be written. */
+const STORE_MS = 500;
+
+/** Waits a moment. @throws Problem 503 `draining` if the response is left to the next start in the meantime, or ended */
+export async function writableSoon(clock: Clock, { abort, wait }: OpenResponse): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  clock.after(STORE_MS, resolve);
+  await promise;
+  if (abort.signal.aborted || wait.signal.aborted) throw draining();
 }
 
 type SentRequest = Pick<ReadResponsesRequest, "bytes" | "value">;
@@ -228,7 +259,7 @@ const ENDED: ReadonlySet<unknown> = new Set(["completed", "incomplete"]);
 
 /** Writes the end of the response in the transaction that stores its answer. */
 async function keep(
-  { ledger }: Pick<ResponseRunParts, "ledger">,
+  { ledger, signals }: Pick<ResponseRunParts, "ledger" | "signals">,
   { open, entry, journal }: Attempt,
   tx: Tx,
   { outcome, model, output }: StoredAnswer,
@@ -241,10 +272,11 @@ async function keep(
   await ledger.append(tx, workspaceId, endDraft(entry, open, { outcome: "succeeded" }));
   const bytes = before + Buffer.byteLength(output);
   await endDispatched(tx, workspaceId, { id, model, outcomeSeq: outcome, bytes }, response);
-  if (!(await isStored(tx, workspaceId, dispatchSeq)))
-    await eraseAnswer(ledger, tx, { open, entry, outcome });
+  const isErased = !(await isStored(tx, workspaceId, dispatchSeq));
+  if (isErased) await eraseAnswer(ledger, tx, { open, entry, outcome });
   tx.onCommit(() => {
     open.isAnswered = true;
+    if (isErased) signals.responsesErased.emit({ workspaceId, ids: [id] });
   });
 }
 

@@ -2,6 +2,7 @@ import { agentAt } from "../../../access/agent-at.ts";
 import type { Agent, Agents } from "../../../access/agents.ts";
 import type { Workspaces } from "../../../access/workspaces.ts";
 import type { Clock } from "../../../base/clock.ts";
+import { Problem } from "../../../base/errors.ts";
 import type { Ids } from "../../../base/ids.ts";
 import type { Log } from "../../../base/log.ts";
 import type { Call } from "../../../gate/call.ts";
@@ -16,6 +17,7 @@ import { EventHub, type EventReader } from "../../../tasks/events/hub.ts";
 import { RESPONSE_EVENTS } from "../../../tasks/events/store.ts";
 import type { EventMemory } from "../../../tasks/events/stored-events.ts";
 import { NO_AGENT, type QueuedTask, type Scheduler } from "../../../tasks/queue/scheduler.ts";
+import type { ErasedResponses } from "../../../tasks/signals.ts";
 import { callingAgent } from "../../calling-agent.ts";
 import { field, isMembers, type Members } from "../../json.ts";
 import type { ModelCalls } from "../../model-calls.ts";
@@ -30,9 +32,9 @@ import { ResponseEndings } from "./endings.ts";
 import { lastStoredEvent, nextAttemptsEvent } from "./journal.ts";
 import { CANCELLED, type OpenResponse, type ResponseFailure, type UnansweredEnd } from "./open-response.ts";
 import { OpenResponses } from "./open-responses.ts";
-import { responseEvents } from "./read-events.ts";
+import { ResponseEvents } from "./read-events.ts";
 import { createdResponse, QUEUED, unansweredResponse } from "./response-forms.ts";
-import { type ResponseRunParts, runResponse } from "./run.ts";
+import { type ResponseRunParts, runResponse, writableSoon } from "./run.ts";
 
 export interface BackgroundParts extends ResponseRunParts {
   readonly modelCalls: Pick<ModelCalls, "serve" | "run" | "check">;
@@ -59,8 +61,6 @@ export interface DispatchedResponse {
 
 /** The id of the first event that a run publishes: 1 is derived from the request. */
 const FIRST_EVENT = 2;
-/** How often to try again to begin a response while the store cannot be written. */
-const STORE_MS = 500;
 /** How many rows of earlier responses are restored in one transaction. */
 const ROWS_AT_ONCE = 64;
 
@@ -74,6 +74,8 @@ export class BackgroundResponses {
   readonly #hub: EventHub;
   readonly #open: OpenResponses;
   readonly #endings: ResponseEndings;
+  /** Open streams. */
+  readonly #readings = new Map<ResponseEvents, { workspaceId: number; id: string; requestSeq: number }>();
 
   constructor(parts: BackgroundParts) {
     const { direct, scheduler } = parts;
@@ -84,6 +86,7 @@ export class BackgroundResponses {
       this.#endings.end(open, null),
     );
     this.#endings = new ResponseEndings({ ...parts, hub, late: direct.late }, this.#open);
+    parts.signals.responsesErased.listen((erased) => this.#erased(erased));
   }
 
   /**
@@ -132,7 +135,10 @@ export class BackgroundResponses {
     // Opened before the response can end.
     const { memory } = client;
     const created = createdResponse(client.value, row);
-    const events = isStream && memory ? this.#readEvents({ workspaceId, agent }, created, 0, memory) : null;
+    const events =
+      isStream && memory
+        ? this.#readEvents({ workspaceId, agent }, created, open.dispatchSeq, 0, memory)
+        : null;
     const { abort, wait } = open;
     if (!abort.signal.aborted && !wait.signal.aborted) place.enqueue(this.#queued(open));
     else {
@@ -163,7 +169,7 @@ export class BackgroundResponses {
         "is possible only for a background response that was requested as a stream.",
       );
     }
-    return this.#readEvents(owner, createdResponse(request, row), after, memory);
+    return this.#readEvents(owner, createdResponse(request, row), row.requestSeq, after, memory);
   }
 
   /** How a response ended, if its end cannot be written yet. */
@@ -280,8 +286,9 @@ export class BackgroundResponses {
       if (!found) throw new Error("the entry that dispatched a response cannot be read");
       failure = await this.#runWhenWritable(open, found.entry);
     } catch (error) {
-      failure = error instanceof StoreUnavailable ? UNWRITABLE : INTERNAL;
-      log.error("a background response failed", { response: open.id, error });
+      // Only a drain or a stop ends the wait for the disk.
+      failure = error instanceof Problem ? error : INTERNAL;
+      if (failure === INTERNAL) log.error("a background response failed", { response: open.id, error });
     }
     open.isRunning = false;
     if (open.isAnswered) this.#open.forget(open);
@@ -290,27 +297,31 @@ export class BackgroundResponses {
 
   /** Keeps the slot while the disk is full: otherwise one response of the queue would fail after the other. */
   async #runWhenWritable(open: OpenResponse, entry: ParsedEntry): Promise<ResponseFailure | null> {
-    const { clock } = this.#parts;
-    const { abort, wait } = open;
     for (;;) {
       try {
         return await runResponse(this.#parts, open, entry, this.#hub.find(open.id));
       } catch (error) {
-        if (!(error instanceof StoreUnavailable) || abort.signal.aborted || wait.signal.aborted) throw error;
+        if (!(error instanceof StoreUnavailable)) throw error;
       }
-      const { promise, resolve } = Promise.withResolvers<void>();
-      clock.after(STORE_MS, resolve);
-      await promise;
+      await writableSoon(this.#parts.clock, open);
     }
   }
 
-  #readEvents(owner: ResponseOwner, created: Members, after: number, memory: EventMemory): EventReader {
+  #readEvents(
+    owner: ResponseOwner,
+    created: Members,
+    requestSeq: number,
+    after: number,
+    memory: EventMemory,
+  ): EventReader {
     const { db, store } = this.#parts;
     const { workspaceId } = owner;
     const id = String(created.id);
     const log = this.#hub.find(id);
     const parts = {
       created,
+      begun: (reading: ResponseEvents) => void this.#readings.set(reading, { workspaceId, id, requestSeq }),
+      over: (reading: ResponseEvents) => void this.#readings.delete(reading),
       stored: this.#hub.read(workspaceId, id, Math.max(after, 1), memory),
       ended: async () => {
         const response = await store.find(owner, id);
@@ -321,12 +332,21 @@ export class BackgroundResponses {
       },
       lastId: async () => Math.max(await lastStoredEvent(db, workspaceId, id), log ? log.nextId - 1 : 0),
     };
-    return responseEvents(parts, after);
+    return new ResponseEvents(parts, after);
+  }
+
+  /** Ends streams in the middle of an erased event. Others continue from the store. */
+  #erased(erased: ErasedResponses): void {
+    for (const [reading, { workspaceId, id, requestSeq }] of this.#readings) {
+      const isMeant = "ids" in erased ? erased.ids.includes(id) : requestSeq <= erased.upTo;
+      if (workspaceId !== erased.workspaceId || !isMeant) continue;
+      const open = this.#open.get(id);
+      // What is in progress is erased when it ends.
+      if (open && !open.isAnswered) continue;
+      this.#hub.erased(id);
+      reading.erased();
+    }
   }
 }
 
 const INTERNAL: ResponseFailure = { code: "internal", message: "The server failed unexpectedly." };
-const UNWRITABLE: ResponseFailure = {
-  code: "ledger_unavailable",
-  message: "The evidence ledger cannot be written, so no model was called.",
-};

@@ -7,6 +7,7 @@ import type { PayloadEraser } from "../../../tasks/erasure/payload-eraser.ts";
 import { forgetResponse } from "../../../tasks/erasure/stored-responses.ts";
 import type { EventReader } from "../../../tasks/events/hub.ts";
 import type { EventMemory } from "../../../tasks/events/stored-events.ts";
+import type { TaskSignals } from "../../../tasks/signals.ts";
 import { callingAgent } from "../../calling-agent.ts";
 import { field } from "../../json.ts";
 import type { BackgroundResponses } from "../background/service.ts";
@@ -19,6 +20,7 @@ import type { ResponseOwner, ResponseStore } from "./store.ts";
 import type { HoldMemory } from "./text-reading.ts";
 
 export interface StoredResponsesParts {
+  readonly signals: Pick<TaskSignals, "responsesErased">;
   readonly store: ResponseStore;
   readonly agents: Agents;
   readonly eraser: Pick<PayloadEraser, "erase">;
@@ -119,7 +121,7 @@ export class StoredResponses {
       return;
     }
     call.about({ detail: { target_seq: row.requestSeq } });
-    await call.commit((tx) => forgetResponse(tx, owner.workspaceId, id));
+    await call.commit((tx) => forgetResponse(tx, owner.workspaceId, id, this.#parts.signals.responsesErased));
   }
 
   /**
