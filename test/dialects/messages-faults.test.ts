@@ -100,8 +100,8 @@ describe("a provider that", () => {
     expect(outcome?.detail).toMatchObject({ input_tokens: 9, usage: isCounted ? "reported" : "estimated" });
     // A connection that breaks may take with it what was sent last.
     const isLossy = reason === "connection";
-    expect(outcome?.detail?.output_tokens).toBeOneOf(isCounted ? [3] : isLossy ? [1, 2] : [2]);
-    expect(stage.text(outcome, "output")).toMatch(isLossy ? /one/ : /one.*two/s);
+    expect(outcome?.detail?.output_tokens).toBeOneOf(isCounted ? [3] : isLossy ? [0, 1, 2] : [2]);
+    if (!isLossy) expect(stage.text(outcome, "output")).toMatch(/one.*two/s);
   });
 });
 

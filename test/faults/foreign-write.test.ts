@@ -143,7 +143,7 @@ describe("a gateway in this process", () => {
     const status = async () => (await gateway.call("GET", `/v1/tasks/${id}`)).body.status;
     await until(async () => (await status()) === "awaiting_approval");
     const [call] = (await gateway.call("GET", "/v1/approvals")).body.data;
-    edit(dataDir, `UPDATE payloads SET body = '"account 666"' WHERE kind = 'output' AND body LIKE '%now%'`);
+    edit(dataDir, `UPDATE payloads SET body = '"account QQQ"' WHERE kind = 'output' AND body LIKE '%now%'`);
     const approve = () =>
       gateway.call("POST", `/v1/tasks/${id}/approvals/${call.call_id}`, { body: { decision: "approve" } });
     const refused = await approve();
@@ -151,7 +151,7 @@ describe("a gateway in this process", () => {
     await restart();
     await approve();
     await ended(gateway, id);
-    expect(sent()).not.toContain("666");
+    expect(sent()).not.toContain("QQQ");
   });
 
   test("gives no rights to a token's row that was restored from an earlier copy", async () => {
