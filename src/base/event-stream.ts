@@ -8,7 +8,7 @@ const BLANK_LINE = 2;
 const DATA = new TextEncoder().encode("data:");
 
 export interface EventMeasure {
-  /** The most bytes of any event that is open or ends in the measured bytes. */
+  /** Size in bytes of the largest event that is still open or ends within the measured bytes. */
   readonly bytes: number;
   /** The first limit that an event's JSON exceeds. */
   readonly excess: JsonExcess | null;

@@ -3,12 +3,12 @@ import { closeSync, openSync, readSync } from "node:fs";
 /** Reads a whole file as text, with at most `limit` bytes. Throws like `node:fs`. */
 export type ReadFile = (path: string, limit: number) => string;
 
-/** The file has more bytes than such a file may have. */
+/** The file exceeds the size limit. */
 class FileTooLarge extends Error {
   override readonly name = "FileTooLarge";
 }
 
-/** Reads no more than the limit, so that it also ends for an endless device. Refuses text that is not UTF-8. */
+/** Stops at the limit, so it also returns for an endless device. Refuses text that is not UTF-8. */
 export const readTextFile: ReadFile = (path, limit) => {
   const descriptor = openSync(path, "r");
   try {

@@ -39,7 +39,7 @@ export function withAccept(request: Request, { json, stream }: AcceptedTypes): R
 
 /**
  * Converts the answers in a stream to one JSON body, for a client that does not accept streams. Progress is left out.
- * @param hold takes a place for that many bytes of the answers, until all of them have arrived
+ * @param hold reserves memory for that many bytes of the answers until all of them have arrived
  * @throws Problem 429 `rate_limited` if a place is lost
  */
 export async function asJson(response: Response, hold: (bytes: number) => AnswerPlace): Promise<Response> {
@@ -82,7 +82,7 @@ async function answersOf(response: Response, hold: (bytes: number) => AnswerPlac
     for (const place of places) place.release();
   }
   if (!isLost) return answers;
-  throw new Problem("rate_limited", "The workspace's newer answers needed the memory for this one.", {
+  throw new Problem("rate_limited", "The memory for this answer was needed for newer answers of the workspace.", {
     headers: { "Retry-After": "5" },
   });
 }

@@ -8,8 +8,8 @@ const MOST_TOOLS = 1_000;
 const MOST_LENGTH = 2 * 1024 * 1024;
 const MOST_PARSED_LENGTH = 1024 * 1024;
 /**
- * Lists that fit on one page are kept encoded, because encoding 200 tools took 500 µs each time. Bytes of one list,
- * and of all.
+ * Lists that fit on one page are kept encoded, because encoding 200 tools took 500 µs each time. The limits, in
+ * bytes, for one list and for all lists.
  */
 const KEPT_LENGTH = 512 * 1024;
 const KEPT_BYTES = 16 * 1024 * 1024;

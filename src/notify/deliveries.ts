@@ -113,7 +113,7 @@ export function dueDeliveries(sql: Sql, now: number, limit: number): Promise<Del
   );
 }
 
-/** The sealed fields of a delivery, which is signed as this server's own statement. */
+/** The sealed fields of a delivery. The server signs what it delivers as its own statement. */
 interface DueRow {
   readonly workspace_id: number;
   readonly id: string;

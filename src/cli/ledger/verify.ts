@@ -32,7 +32,8 @@ const VARIABLE = "GATEHOUSE_DATA";
 const KEY_FILE_LIMIT = 64 * 1024;
 
 /**
- * Verifies a data directory or bundle, prints the findings, and sets the exit code: 0 holds, 1 tampered, 3 undecided.
+ * Verifies a data directory or bundle, prints the findings, and sets the exit code: 0 if the evidence holds, 1 if it
+ * was tampered with, 3 if undecided.
  */
 export async function verifyLedger(options: VerifyOptions): Promise<void> {
   const { bundle, data, workspace = null, json = false } = options;
@@ -61,7 +62,8 @@ function verifyData(
 }
 
 /**
- * The key file next to the database, if it is usable. A key from a setting is unknown here, because no setting is read.
+ * The key file next to the database, if it is usable. A key from a setting is unknown here, because no settings are
+ * read.
  */
 function keyBeside(path: string): SecretKey | undefined {
   try {

@@ -14,8 +14,8 @@ export interface DirectRightsParts {
 }
 
 /**
- * Checks a call once more, as it is about to be made.
- * @throws Problem if it has since been forbidden. @throws RightsChanged if it must be checked from the beginning
+ * Checks a call again just before it is made.
+ * @throws Problem if it has since been forbidden. @throws RightsChanged if all checks must be repeated
  */
 export function requireAllowed(
   parts: DirectRightsParts,
@@ -31,7 +31,7 @@ export function requireAllowed(
 }
 
 /**
- * `requireAllowed` in the transaction of a call's intent. Reads the agent again only if one has changed.
+ * `requireAllowed` in the transaction of a call's intent. Reads the agent again only if any agent has changed.
  * @param made the call as checked; `seen` is the agents' revision before its agent was read
  */
 export function admitAllowed(

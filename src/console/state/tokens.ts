@@ -6,8 +6,8 @@ import { useSession } from "./session.tsx";
 export type TokenChoice = Pick<Token, "name" | "person">;
 
 /**
- * Each read is a ledger entry, so one read serves the whole page, and an id that it lacks waits this long for the
- * next.
+ * Minimum time between two reads. Each read is a ledger entry, so one read serves the whole page, and an unknown id
+ * waits for the next one.
  */
 const SHORTEST_MS = 60_000;
 const PAGE = 200;
@@ -17,7 +17,7 @@ const MOST_PAGES = 5;
 /** Names of the tokens that the session may list. Read when one is first needed, and again for an unknown id. */
 class TokenNames {
   readonly #listeners = new Set<() => void>();
-  /** Not found: revoked tokens are not listed. */
+  /** Ids that were not found: revoked tokens, for example, are not listed. */
   readonly #missing = new Set<string>();
   readonly #wanted = new Set<string>();
   #names: ReadonlyMap<string, TokenChoice> = new Map();

@@ -51,7 +51,7 @@ export interface VectorTranslation {
 
 /** Requests and answers of a dialect for providers that speak another one. */
 export interface Translation {
-  /** The client's names of the options of a call, by their names in LanguageModelV4CallOptions. */
+  /** The client's names for the options of a call, by their names in LanguageModelV4CallOptions. */
   readonly paths: Readonly<Record<string, string>>;
   /**
    * @param value the parsed request
@@ -61,8 +61,8 @@ export interface Translation {
    */
   options(value: unknown, target: TranslationTarget): LanguageModelV4CallOptions;
   /**
-   * The format that the client wants to be followed strictly, if any. Dialects without this function give clients no
-   * such choice.
+   * The format that the client wants to be followed strictly, if any. Absent in dialects that do not offer this
+   * choice.
    * @param value the parsed request, accepted by `options`
    */
   strictFormat?(value: unknown): StrictFormat | undefined;

@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
 import { Leases } from "../../limits/leases.ts";
 
-/** A client that has read nothing for this long is disconnected, as for event streams. */
+/** A client that has read nothing for this long is disconnected. The same applies to event streams. */
 const STALL_MS = 5 * 60_000;
 /** Each export keeps some chunks in memory and takes one turn of the event loop per chunk. */
 const EXPORTS: DownloadLimits = { what: "exports", perWorkspace: 2, perNode: 8 };
@@ -27,7 +27,7 @@ export class OpenDownloads {
 
   /**
    * Takes a slot for a download.
-   * @returns a function that releases it; can be called repeatedly
+   * @returns a function that releases it; safe to call more than once
    * @throws Problem 429 `rate_limited`
    */
   take(workspaceId: number, owner: string): () => void {
@@ -62,7 +62,7 @@ export interface DownloadParts {
   readonly breakable?: (breakOff: (reason: Error) => void) => void;
   /** Called with the error that cut off the download, unless the client left. */
   readonly failed: (error: unknown) => void;
-  /** Called once, when nothing more is read for the download. */
+  /** Called once, when reading for the download has ended. */
   readonly ended: () => void;
 }
 

@@ -48,7 +48,7 @@ const BETA_QUERY = Type.Object(
 );
 const NO_QUERY: TObject = Type.Object({}, { additionalProperties: false });
 
-/** Models through the APIs that existing clients know. */
+/** The routes of the APIs through which existing clients call models. */
 export function dialectRoutes(
   endpoints: EndpointContext,
   { modelCalls, responseCalls, tokenCounts, ...replies }: DialectRouteParts,
@@ -185,7 +185,7 @@ function queryFor(beta: unknown): string {
 /** Sends a long answer as its client reads it. */
 type Relay = (whole: Uint8Array<ArrayBuffer>) => ReadableStream<Uint8Array>;
 
-/** Longer answers take a place in the memory for long answers until their client has read them. */
+/** Longer answers count against the memory for long answers until their client has read them. */
 const SHORT_ANSWER = 64 * 1024;
 
 function reply({ contentType, model, intent, body }: ModelAnswer, relay: Relay): StreamReply {

@@ -14,8 +14,8 @@ export interface Snapshot {
   readonly first: number;
   readonly last: number;
   /**
-   * The entries of the period. The same as the range, unless that was widened for an exporter who may not see the
-   * neighbouring entries.
+   * The entries of the period. The same as the range, unless the range was widened for an exporter who may not see
+   * the neighbouring entries.
    */
   readonly shown: SeqSpan;
   /** When the export began, in RFC 3339. */

@@ -6,11 +6,11 @@ import { formOf, type VerifiedEntryFields } from "./form.ts";
 import type { VerificationReport } from "./report.ts";
 import type { TreePosition } from "./walk.ts";
 
-/** The most entries that others may refer to, kept in memory. Most references are to recent entries. */
+/** The maximum number of recent entries kept in memory. Most references are to recent entries. */
 const RECENT = 4_096;
 /**
- * The most deletions of documents, and changes of arguments, that are kept. If a ledger has more, they are not
- * compared.
+ * The maximum number of deletions of documents, and of changes of arguments, that are kept. If a ledger has more, the
+ * rest are not compared.
  */
 const KEPT = 100_000;
 const ROW =

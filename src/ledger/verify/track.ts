@@ -17,7 +17,8 @@ export class CheckpointTrack {
   readonly #wrong: number[] = [];
 
   isRight(size: number, report: VerificationReport): void {
-    // The later checkpoint includes the entries of these, so these are wrong, not the entries.
+    // This checkpoint also covers the entries of the earlier ones that differ, so those checkpoints are wrong, not
+    // the entries.
     for (const wrong of this.#wrong.splice(0)) {
       report.tampered(
         "checkpoint_differs",

@@ -99,7 +99,7 @@ export class PayloadEraser {
     if (!entry) throw new Problem("not_found", `There is no entry ${seq}.`);
     const target: Target = { ...parsedEntry(entry.bytes), seq };
     if (target.input_hash === undefined && target.output_hash === undefined) {
-      throw new Problem("not_found", `The entry ${seq} never had a prompt, an output or arguments.`);
+      throw new Problem("not_found", `Entry ${seq} never had a prompt, an output or arguments.`);
     }
     return target;
   }
@@ -108,7 +108,7 @@ export class PayloadEraser {
   async #taskOf(workspaceId: number, { task: id }: Target): Promise<Task | undefined> {
     const task = id === undefined ? undefined : await findTask(this.#parts.db, workspaceId, id);
     if (task && task.finishedAt === null) {
-      throw new Problem("task_unfinished", `The task ${task.id} is ${task.status}. Cancel it first.`);
+      throw new Problem("task_unfinished", `Task ${task.id} is ${task.status}. Cancel it first.`);
     }
     return task;
   }
@@ -145,7 +145,7 @@ interface CallArguments {
 
 /**
  * Null if the entry shows no call's arguments. Rows show where else the same arguments are. They are compared with
- * the ledger first, so that nothing is erased in anyone's name without a request.
+ * the ledger first, so a forged row cannot erase anything in another person's name.
  * @throws LedgerChanged
  */
 async function argumentsOf(

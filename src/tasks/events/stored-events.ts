@@ -12,7 +12,7 @@ interface BegunBlock {
 
 /**
  * Reads the stored events of one task or response. An event may contain a whole text, and each of many clients may
- * stop reading at any time, so a reader gets pieces of at most 64 KiB, which need not end with an event.
+ * stop reading at any time, so a reader gets pieces of at most 64 KiB, which may end in the middle of an event.
  */
 export class StoredEvents {
   readonly #db: Db;
@@ -29,7 +29,7 @@ export class StoredEvents {
   }
 
   /**
-   * The next piece of the events above `after`, and the id up to which all events have been read with it.
+   * The next piece of the events with ids above `after`, and the id up to which all events have now been read.
    * @throws Error if texts of a block were erased after its first piece was read
    */
   async next(after: number): Promise<{ readonly piece: Uint8Array; readonly upTo: number } | undefined> {

@@ -6,9 +6,9 @@ import type { ContentBlock, ToolAnswer } from "../../source.ts";
 import { essence, isJson } from "../operations/media-type.ts";
 import { type CappedBody, readUpTo } from "./read-up-to.ts";
 
-/** Bytes of an answer that are read. */
+/** Maximum number of bytes of an answer that are read. */
 const MAX_BYTES = 1_024 * 1_024;
-/** Characters of an answer that are passed on. */
+/** Maximum number of characters of an answer that are passed on. */
 const MAX_TEXT = 1_000_000;
 const MAX_ERROR = 4_000;
 

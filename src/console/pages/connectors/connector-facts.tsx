@@ -18,7 +18,7 @@ export function isAllTools(scopes: readonly string[]): boolean {
   return scopes.includes("*");
 }
 
-/** Why a connector is not ready, and what to do about it; if it is, what it cannot offer. */
+/** Why a connector is not ready and what to do about it, or what a ready connector cannot offer. */
 export function ConnectorError({ connector }: { readonly connector: Connector }): JSX.Element | null {
   const { status, error, tools } = connector;
   if (status === "ready") return error ? <div class="note connector-error break">{error}</div> : null;

@@ -58,7 +58,7 @@ function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool:
   const action = useAction();
   const consent = useAction();
 
-  /** The entered arguments; undefined if some are invalid, which is then shown. */
+  /** The entered arguments; undefined if any are invalid, after showing the errors. */
   function read(): Input | undefined {
     if (json !== null || fields === null) {
       const given = readObject(json ?? "");

@@ -42,11 +42,11 @@ export interface LinkParts {
 
 /** OpenAI keeps a response for 30 days. After this shorter time, the conversation is sent instead. */
 const NATIVE_MS = 29 * 86_400_000;
-/** The most responses of a conversation, and the most that are read for a request. */
+/** The maximum number of responses in a conversation, and of responses read for a request. */
 const MOST_STEPS = 1_000;
 const MOST_RESPONSES = 2_048;
 
-/** What a request refers to by ids. */
+/** The references of a request. */
 interface References {
   /** Its own items. */
   readonly input: readonly unknown[];
@@ -153,7 +153,7 @@ class LinkedChain implements ResponseLinks {
   /** Assembles the conversation. @param input the request's own items */
   async readWhole(input: readonly unknown[]): Promise<void> {
     const own = input.map((item) => itemSent(this, item));
-    // The bytes of the request itself are limited already.
+    // The size of the request itself is already limited.
     for (const each of own) this.#count(each, 0);
     const parts: (readonly ConversationItem[])[] = [];
     for (let steps = 0, step = this.#last; step; steps++) {

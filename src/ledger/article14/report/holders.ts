@@ -12,15 +12,15 @@ export function actorName(actor: string, { holders }: Overseers): string {
 }
 
 /**
- * Who decided: the person, if the token's issue names one. Otherwise a decision carries the token's name, which does
- * not identify a person.
+ * Who decided: the person, if the entry that issued the token names one. Otherwise the decision has the token's name,
+ * which does not identify a person.
  */
 export function deciderOf(
   name: string,
   actor: string,
   { holders, isWithheld }: Overseers,
 ): { readonly text: string; readonly isNamed: boolean } {
-  // The name in the entry. Only the token's issue shows whether it is a person's.
+  // The name in the entry. Only the entry that issued the token shows whether it is a person's.
   if (isWithheld) return { text: brief(name || actor, 60), isNamed: true };
   const holder = actor.startsWith(TOKEN) ? holders.get(actor.slice(TOKEN.length)) : undefined;
   if (holder?.person != null) return { text: brief(holder.person, 60), isNamed: true };
