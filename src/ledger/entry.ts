@@ -56,7 +56,7 @@ export interface EntryFields {
 /**
  * An entry's bytes, as JSON text with sorted keys. The literal below lists its keys in that order, and JSON.stringify
  * writes well-formed strings and integers as RFC 8785 does. A test compares the result with a canonicaliser. Absent
- * fields are omitted. Lone surrogates become U+FFFD, as in UTF-8. Longer texts than `LONGEST_TEXT` are cut.
+ * fields are omitted. Lone surrogates become U+FFFD, as in UTF-8. Texts longer than `LONGEST_TEXT` are cut.
  * @throws TypeError for a number that is not a safe integer, and for a key of `detail` that is not in snake_case
  */
 export function encodeEntry(draft: EntryDraft, sealed: EntryFields): string {
@@ -85,10 +85,13 @@ export function encodeEntry(draft: EntryDraft, sealed: EntryFields): string {
   });
 }
 
-/** The maximum number of UTF-16 code units in a text of an entry. Entries stay for ever, and texts are payloads. */
+/**
+ * The maximum number of UTF-16 code units in a text of an entry. Entries are kept forever, and long texts belong in
+ * payloads.
+ */
 const LONGEST_TEXT = 16_384;
 
-/** A lone surrogate that cutting leaves becomes U+FFFD too. */
+/** A lone surrogate left by the cut also becomes U+FFFD. */
 function short(text: string): string {
   return text.slice(0, LONGEST_TEXT).toWellFormed();
 }

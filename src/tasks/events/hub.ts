@@ -7,7 +7,7 @@ import { StoredEvents } from "./stored-events.ts";
 
 /** A reader of a task's events: bytes to pass on unchanged. */
 export interface EventReader {
-  /** The next bytes, once there are any; null after `task.finished`. They need not end with an event. */
+  /** The next bytes, once there are any; null after `task.finished`. They may end in the middle of an event. */
   next(): Promise<readonly Uint8Array[] | null>;
   /** Stops reading, even during a wait: from then on, `next` returns null. */
   close(): void;
