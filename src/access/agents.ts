@@ -264,7 +264,7 @@ export function createAgents(
           .filter((row) => db.seals.fits("agents", row))
           .map((row) => asHalted(workspaceId, fromRow(row)));
         const more = shown.length < sizes.length;
-        // Skips a page whose rows all do not count: without a last item, no cursor could continue.
+        // Skips a page on which no row counts: without a last item, there would be no cursor to continue from.
         if (agents.length > 0 || !more) return { agents, more };
         from = last.name;
       }

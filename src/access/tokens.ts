@@ -63,7 +63,7 @@ export interface Tokens {
    */
   callerOf(workspaceId: number, id: string): Promise<Caller | undefined>;
   /**
-   * Until when one of a token's secrets is valid, by its hash, as `sql` sees it. Infinite if it does not expire,
+   * When the secret of a token with this hash stops being valid, as `sql` sees it. Infinite if it does not expire,
    * undefined if it is not valid now.
    */
   validUntil(sql: Sql, workspaceId: number, id: string, secretHash: Uint8Array): Promise<number | undefined>;

@@ -4,11 +4,11 @@ import { cappedMicros } from "./credits.ts";
 export interface Price {
   readonly input: number;
   readonly output: number;
-  /** Input that the provider read from its cache. Default: as input. */
+  /** Input that the provider read from its cache. Default: the price of input. */
   readonly cachedInput?: number;
-  /** Input that the provider wrote to its cache. Default: as input. */
+  /** Input that the provider wrote to its cache. Default: the price of input. */
   readonly cacheWrites?: number;
-  /** Output that is reasoning. Default: as output. */
+  /** Output that is reasoning. Default: the price of output. */
   readonly reasoning?: number;
 }
 
@@ -29,8 +29,8 @@ export function isFree({ input, output, cachedInput = 0, cacheWrites = 0, reason
 }
 
 /**
- * The price of tokens whose kinds are not known yet: all of them cost as the dearest kind, so that nothing costs more
- * than expected.
+ * The price of tokens whose kinds are not known yet: each is priced as the dearest kind, so nothing costs more than
+ * expected.
  */
 export function dearest({ input, output, cachedInput = 0, cacheWrites = 0, reasoning = 0 }: Price): Price {
   return { input: Math.max(input, cachedInput, cacheWrites), output: Math.max(output, reasoning) };
@@ -38,8 +38,8 @@ export function dearest({ input, output, cachedInput = 0, cacheWrites = 0, reaso
 
 /**
  * The cost of one call in micro-credits, rounded up once, over all kinds of tokens together. Always a safe integer: a
- * higher cost (above nine billion credits) is capped, and the rest is not charged. Parts that exceed their whole are cut
- * to it, cached input first.
+ * higher cost (above nine billion credits) is capped, and the rest is not charged. Parts that exceed their total are
+ * capped at it, cached input first.
  */
 export function cost(price: Price, tokens: TokenCounts): number {
   const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0 } = tokens;

@@ -6,7 +6,7 @@ import { type JsonExcess, type JsonLimits, JsonMeter } from "./json-limits.ts";
 /** One body's share of a common limit. */
 export interface BodyShare {
   add(bytes: number): void;
-  /** MUST be called when the body has ended in any way. Can be called repeatedly. */
+  /** MUST be called when the body ends, however it ends. Safe to call more than once. */
   leave(): void;
 }
 
@@ -16,7 +16,7 @@ export interface BodyMemory {
   enter(fail: (error: Error) => void): BodyShare;
 }
 
-/** The limits of a body, and the errors with which it fails beyond them. */
+/** The limits of a body, and the errors with which it fails if it exceeds them. */
 export interface BodyLimits {
   /** The most bytes of one event of an event stream, or of any other body in total. */
   readonly bytes: number;
@@ -36,7 +36,10 @@ export interface BodyLimits {
 /** Measures the next bytes, and finds the error with which the body fails, if any. */
 type Check = (part: Uint8Array) => { readonly refusal: Error | null; readonly arrival: Arrival };
 
-/** Bytes of events that are handed on at once. Their reader processes all events in them without a pause. */
+/**
+ * Maximum number of bytes of events that are passed on at once. Their reader processes all events in them without a
+ * pause.
+ */
 const EVENTS_SLICE = 2 * 1024;
 const WHOLE_SLICE = 64 * 1024;
 
@@ -79,8 +82,9 @@ function checkEvents({ bytes, streamBytes, json, tooLarge, jsonTooLarge }: BodyL
 }
 
 /**
- * The most bytes of a frame. The AI SDK copies all that it has of a frame for each part that arrives, so the square of
- * this matters. Frames carry parts of an answer; the largest, an encrypted thought, have some 100 KB.
+ * The most bytes of a frame. For each part that arrives, the AI SDK copies everything that it has received of the
+ * frame, so its work grows with the square of this number. Frames carry parts of an answer; the largest, an encrypted
+ * thought, have some 100 KB.
  */
 const MOST_FRAME_BYTES = 1024 * 1024;
 

@@ -32,7 +32,8 @@ export function matchesAny(patterns: readonly string[], text: string): boolean {
 }
 
 /**
- * For lists that deny: whether one of the patterns matches a model, `<provider>/<model>`. In doubt, it is denied:
+ * For lists that deny: whether one of the patterns matches a model, `<provider>/<model>`. If in doubt, the model is
+ * denied:
  *
  * - case is ignored;
  * - a pattern without `/` is also compared to the model's own name: `gpt-*` matches `openai/gpt-5`;
@@ -44,8 +45,8 @@ export function restrictsModel(patterns: readonly string[], model: string): bool
 }
 
 /**
- * For lists that require an approval: whether one of the patterns matches a tool, `<connector>.<tool>`. In doubt, it
- * is required, as in `restrictsModel`. The tool's name over MCP, `<connector>__<tool>`, matches too.
+ * For lists that require an approval: whether one of the patterns matches a tool, `<connector>.<tool>`. If in doubt,
+ * approval is required, as in `restrictsModel`. The tool's name over MCP, `<connector>__<tool>`, matches too.
  */
 export function restrictsTool(patterns: readonly string[], tool: string): boolean {
   if (patterns.length === 0) return false;

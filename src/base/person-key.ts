@@ -3,7 +3,7 @@
  * kept.
  */
 const INVISIBLE = /(?!\s)\p{Cc}|\p{Cf}|\p{Default_Ignorable_Code_Point}|[\u{16fe4}\ufffc]/gu;
-/** Characters that are shown as a space, though they are none. */
+/** Characters that are shown as a space although they are not. */
 const BLANK = /[\u2800\u{1d159}]/gu;
 
 /**

@@ -48,7 +48,7 @@ export interface Config {
 export interface PriceListConfig {
   /** Micro-credits per US dollar. Without it, the shipped price list is not used. */
   readonly microsPerUsd?: number;
-  /** What happens with a model without a price. */
+  /** Whether a model without a price is free or refused. */
   readonly unknown: "free" | "refuse";
 }
 
@@ -62,7 +62,7 @@ export type ProviderKind =
   | "bedrock"
   | "vertex";
 
-/** Which fields a kind needs is checked when the configuration is loaded (`provider-fields.ts`). */
+/** The fields that a kind needs are checked when the configuration is loaded (`provider-fields.ts`). */
 export interface ProviderConfig {
   readonly kind: ProviderKind;
   /** Without a trailing slash. Always set for `openai-compatible`; otherwise it defaults to the vendor's URL. */

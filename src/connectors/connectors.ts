@@ -26,7 +26,10 @@ import { ToolMemory } from "./tools/memory-share.ts";
 
 /** Each connector may use a process, a connection and memory for two thousand tools. */
 const PER_WORKSPACE = 200;
-/** Bytes of all definitions of a workspace. An OpenAPI document sent as text is part of its definition. */
+/**
+ * Maximum number of bytes of all definitions of a workspace. An OpenAPI document sent as text is part of its
+ * definition.
+ */
 const DEFINITIONS_PER_WORKSPACE = 64 * 1024 * 1024;
 /** How long to wait for tools. A program that `npx` downloads first takes a while. */
 const LISTING_MS = 75_000;
@@ -87,7 +90,7 @@ export class Connectors {
     return [...builtin, ...own].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** The current status of a connector that has an upstream; undefined if there is none of this name. */
+  /** The current status of a connector that has an upstream; undefined if no such connector exists. */
   statusOf(workspaceId: number, name: string): ConnectorStatus | undefined {
     return this.#live.get(workspaceId)?.get(name)?.connector.status;
   }

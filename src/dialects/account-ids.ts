@@ -3,7 +3,7 @@ import { MemberNames, textsWithin } from "./request-bytes.ts";
 
 /** Members that name files, stores and skills of the provider's account. */
 export const ACCOUNT_MEMBERS = ["file_id", "file_ids", "vector_store_ids", "skill_id"];
-/** Members that clients define themselves. In every dialect, the provider resolves no ids inside them. */
+/** Members that clients define themselves. In no dialect does the provider resolve ids inside them. */
 export const OWN_MEMBERS = ["parameters", "input_schema", "output_schema", "schema", "metadata"];
 
 /**

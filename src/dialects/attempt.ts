@@ -186,7 +186,10 @@ export class ModelAttempt {
     }
   }
 
-  /** Emits that the outcome is on disk. Not made in an async function: there, it would keep all variables. */
+  /**
+   * Emits that the outcome is on disk. Not created in an async function, because it would keep all variables of that
+   * function alive.
+   */
   #announcing(status: EndedModelCall["status"]): () => void {
     const { recorded } = this.#parts;
     const { workspaceId } = this.call.caller;

@@ -45,7 +45,7 @@ export class ClientCall {
     };
   }
 
-  /** Releases everything that the call holds. Can be called repeatedly. */
+  /** Releases everything that the call holds. Safe to call more than once. */
   readonly leave = (): void => {
     this.releasePlace();
     this.#unregister();

@@ -78,7 +78,7 @@ interface CallInProgress {
   readonly abort: AbortController;
   /** Aborts when the call may no longer begin; includes `abort`. */
   readonly wait: AbortSignal;
-  /** Releases everything that the call holds. Can be called repeatedly. */
+  /** Releases everything that the call holds. Safe to call more than once. */
   leave(): void;
 }
 
@@ -104,8 +104,8 @@ export class ModelCalls {
   }
 
   /**
-   * Does the work of a client's call: reads its request, and calls `run`. Its entry names the dialect, whatever comes
-   * of it, and a call that ends before anything is sent is counted as such.
+   * Does the work of a client's call: reads its request, and calls `run`. Its entry names the dialect, whatever the
+   * result, and a call that ends before anything is sent is counted as such.
    * @throws what `work` throws
    */
   async serve<Answer>(call: Call, dialect: Dialect, work: () => Promise<Answer>): Promise<Answer> {

@@ -287,7 +287,7 @@ export class Call {
 }
 
 /**
- * Everything that a client sends stays in the ledger for ever, so only valid agent names are recorded, and no secret
+ * Everything that a client sends stays in the ledger forever, so only valid agent names are recorded, and no secret
  * sent in place of one.
  */
 function agentOf(name: string | undefined): string | undefined {

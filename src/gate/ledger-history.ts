@@ -13,9 +13,12 @@ export interface LedgerHistoryParts {
   readonly acceptChanged: boolean;
 }
 
-/** New entries after which the history is stored again, at least: 16 blocks, which the next start reads in 16 ms. */
+/**
+ * Minimum number of new entries after which the history is stored again: 16 blocks, which the next start reads in 16
+ * ms.
+ */
 const STORE_AFTER = 4_096;
-/** Entries that take more than a second to read. */
+/** A number of entries that takes more than a second to read. */
 const LONG = 250_000;
 const MEANT =
   /"action":"(?:token\.|task\.dispatch"|response\.dispatch"|tool\.call|model\.call|model\.count")/;

@@ -87,12 +87,12 @@ export function encodeEntry(draft: EntryDraft, sealed: EntryFields): string {
 
 /**
  * The maximum number of UTF-16 code units in a text of an entry: three times the longest list that can be recorded, 100
- * scopes of 206 characters. Entries stay for ever, so anything longer belongs in a payload.
+ * scopes of 206 characters. Entries are kept forever, so anything longer belongs in a payload.
  */
 const LONGEST_TEXT = 65_536;
 const CUT = "…";
 
-/** A lone surrogate that cutting leaves becomes U+FFFD too. */
+/** A lone surrogate left by the cut also becomes U+FFFD. */
 function short(text: string): string {
   const shown = text.length <= LONGEST_TEXT ? text : text.slice(0, LONGEST_TEXT - CUT.length) + CUT;
   return shown.toWellFormed();

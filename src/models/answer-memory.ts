@@ -60,5 +60,5 @@ export class AnswerMemory implements BodyMemory {
   }
 }
 
-/** All providers of this process share one room, as they share its memory. */
+/** All providers of this process share one limit, as they share its memory. */
 export const SHARED_ANSWER_MEMORY = new AnswerMemory();

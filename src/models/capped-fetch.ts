@@ -23,7 +23,7 @@ const MOST_BYTES = 16 * 1024 * 1024;
 const MOST_STREAM_BYTES = 64 * 1024 * 1024;
 
 /**
- * Limits for providers' responses. More than `bytes` cause AnswerTooLarge; exceeding the limits for JSON causes
+ * Limits for providers' responses. Exceeding `bytes` causes AnswerTooLarge; exceeding the limits for JSON causes
  * JsonTooLarge.
  */
 export function answerLimits(bytes: number, inflow: Inflow, json?: JsonLimits): BodyLimits {

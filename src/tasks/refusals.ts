@@ -24,5 +24,5 @@ export function finished(task: Task): Problem {
 }
 
 export function notFinished({ id, status }: Task): Problem {
-  return new Problem("task_not_finished", `The task ${id} is ${status}. Continue it after it has ended.`);
+  return new Problem("task_not_finished", `Task ${id} is ${status}. Continue it after it has ended.`);
 }

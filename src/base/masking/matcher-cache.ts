@@ -1,6 +1,9 @@
 import { PatternMatcher } from "./pattern-matcher.ts";
 
-/** Bytes of all matchers. One for an ordinary connector takes a few kilobytes, one for the longest secrets 10 MB. */
+/**
+ * Maximum number of bytes of all matchers. One for an ordinary connector takes a few kilobytes, one for the longest
+ * secrets 10 MB.
+ */
 const MOST_BYTES = 64 * 1024 * 1024;
 
 /** Keeps the matchers that were used last, within a fixed amount of memory. Others are made again when needed. */

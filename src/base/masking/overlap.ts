@@ -1,11 +1,11 @@
 /**
- * The length of the longest end of `left` with which `right` begins, `most` at most. Takes linear time (Knuth, Morris
+ * The length of the longest end of `left` with which `right` begins, at most `most`. Takes linear time (Knuth, Morris
  * and Pratt, 1977), however the texts repeat.
  */
 export function overlap(left: string, right: string, most: number): number {
   const pattern = right.slice(0, most);
   const text = left.slice(Math.max(0, left.length - most));
-  // By length of a beginning of the pattern: its longest proper end with which the pattern begins, too.
+  // By length of a beginning of the pattern: its longest proper end with which the pattern also begins.
   const borders = new Int32Array(pattern.length + 1);
   const extend = (from: number, unit: number): number => {
     let length = from;

@@ -47,7 +47,7 @@ export interface DirectCallParts {
 }
 
 export interface DirectCallContext {
-  /** Ends this one call. The caller aborts it when it gives up, and a stop when the call must end. */
+  /** Ends this one call. Aborted by the caller when it gives up, and by a stop. */
   readonly abort: AbortController;
   readonly progress?: (progress: ToolProgress) => void;
   /** Receives the errors in the arguments before the call is answered with a text for a model. */
@@ -81,7 +81,7 @@ export interface ApprovalTasks {
   dispatch(call: Call, asked: ApprovalToolCall): Promise<ApprovalTask>;
 }
 
-/** In-flight calls of one workspace. Each may hold a pending answer in memory. */
+/** Maximum number of in-flight calls of one workspace. Each may hold a pending answer in memory. */
 const CALLS_PER_WORKSPACE = 1_000;
 
 /**
@@ -182,7 +182,7 @@ export class DirectCalls {
       return this.#asked.dispatch(call, { agent, tool: tool.name, input, text });
     }
     if (running.hasAtLeast(CALLS_PER_WORKSPACE, workspaceId)) throw tooMany(CALLS_PER_WORKSPACE);
-    // From here on, a stop or a drain finds the call. Check for one that came while the agent was read.
+    // From here on, a stop or a drain finds the call. Check for one that arrived while the agent was being read.
     if (running.isDraining) throw draining();
     refuseStopped(this.#parts, workspaceId, agent);
 

@@ -1,9 +1,12 @@
 import { type FairPlace, FairPlaces } from "../../limits/fair-places.ts";
 import { ConnectorError } from "../source.ts";
 
-/** Bytes from which a document counts as large. Few are; 8 smaller ones at once take at most 64 MiB. */
+/**
+ * The size in bytes from which a document counts as large. Few documents do; 8 smaller ones at once take at most 64
+ * MiB.
+ */
 const LARGE = 8 * 1024 * 1024;
-/** Each is in memory as bytes and as text, about 100 MB for a moment. */
+/** Each is in memory as bytes and as text, and briefly takes about 100 MB. */
 const PER_WORKSPACE = 2;
 const AT_ONCE = 4;
 
@@ -26,7 +29,7 @@ export class LargeDocuments {
   }
 }
 
-/** The room of one document, which takes a place once it is large. */
+/** The memory of one document, which takes a slot once it is large. */
 export class DocumentMemory {
   readonly #take: () => FairPlace<number>;
   readonly #lost = new AbortController();
@@ -36,7 +39,7 @@ export class DocumentMemory {
     this.#take = take;
   }
 
-  /** Aborts if another workspace needs the place. */
+  /** Aborts if another workspace needs the slot. */
   get signal(): AbortSignal {
     return this.#lost.signal;
   }

@@ -38,7 +38,7 @@ export interface OpenApiParts {
   readonly timeoutMs: number;
 }
 
-/** Characters of a message about a document. */
+/** Maximum number of characters of a message about a document. */
 const MESSAGE_LIMIT = 1_000;
 
 /**

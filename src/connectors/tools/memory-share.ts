@@ -2,7 +2,7 @@ import { bytesOfTools, type KeptTool } from "./kept-tool.ts";
 
 const MIB = 1024 * 1024;
 
-/** A limit of tools, and of the bytes that they take in memory. */
+/** A limit on the number of tools, and on the bytes that they take in memory. */
 export interface ToolLimit {
   readonly tools: number;
   readonly bytes: number;

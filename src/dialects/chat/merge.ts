@@ -79,7 +79,7 @@ export class MergedCompletion {
       this.#leaveOut(chunk);
       return;
     }
-    // Not `Object.entries`, which takes half of the time of a merge.
+    // `Object.entries` would take half of the time of a merge.
     for (const name in chunk) {
       const value: unknown = Reflect.get(chunk, name);
       // OpenAI's padding, of random length.

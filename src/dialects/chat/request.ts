@@ -6,7 +6,7 @@ import { type Edit, edited, findMembers, MemberNames } from "../request-bytes.ts
 import { withoutOwnSignatures } from "./own-signatures.ts";
 import { ChatStreamReader } from "./stream.ts";
 
-/** The maximum number of answers to one prompt at OpenAI. Each of them is reserved from the budgets. */
+/** The maximum number of answers to one prompt at OpenAI. The cost of each is reserved from the budgets. */
 const MOST_ANSWERS = 128;
 /** Members that are changed, or that determine the reservation. */
 const MEMBERS = new MemberNames([

@@ -90,7 +90,7 @@ function toNumbers(vector: unknown): unknown {
 /** A provider answers at most 2,048 texts. Counting millions of matches would delay every other call. */
 const MOST_COUNTED = 100_000;
 
-/** The evidence of an answer. Vectors are left out: they are megabytes and mean nothing to a reader. */
+/** The evidence of an answer. Vectors are left out: they take megabytes and mean nothing to a reader. */
 export function describeVectors(answer: string): string {
   let vectors = 0;
   let found = 0;

@@ -24,16 +24,16 @@ const PLAIN_TEXT = /"[ !#-[\]-\uffff]*"/y;
 const COLONS = [":", ": "];
 /** A whole number that is read exactly, with nothing after it that belongs to a number. */
 const WHOLE_NUMBER = /(?:0|[1-9]\d{0,14})(?![\d.eE+-])/y;
-/** What replaces the varying members once, to see where it gets to. */
+/** The text that replaces the varying members once, to find where each of them is written. */
 const PROBE_TEXT = "gatehouse-probe-";
 const PROBE_NUMBER = 734_502_819_300_000;
 
 /**
- * The JSON of an event of which only certain members vary. Of another event of this form, only those are read:
- * parsing 200 chunks of 250 characters took five times as long.
+ * The JSON of an event in which only certain members vary. In further events of this form, only those members are
+ * read: parsing 200 chunks of 250 characters took five times as long.
  */
 export class EventForm {
-  /** What precedes the first varying value, what is between them, and what follows the last. */
+  /** The text before the first varying value, between the values, and after the last. */
   readonly #fixed: readonly string[];
   /** The varying members of `#value`, in the order in which they are written. */
   readonly #varying: readonly VaryingMember[];
@@ -98,7 +98,7 @@ export class EventForm {
   }
 }
 
-/** Where a member's value is written. Before the beginning if it is not found. */
+/** Where a member's value is written. Both positions are -1 if it is not found. */
 function placeOf(json: string, { holder, name }: VaryingMember): { start: number; end: number } {
   const literal = JSON.stringify(holder[name]) ?? "";
   for (const colon of COLONS) {

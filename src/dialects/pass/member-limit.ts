@@ -13,8 +13,8 @@ export class MemberLimit {
   #left = MAX_MEMBERS;
 
   /**
-   * @returns whether the value may be kept. After the first one that may not, nothing more is kept, since the answer
-   *   is no longer exact
+   * @returns whether the value may be kept. After the first value that may not, nothing more is kept, since the
+   *   answer is no longer exact
    */
   take(value: unknown): boolean {
     if (typeof value !== "object" || value === null) return this.#takes(1);

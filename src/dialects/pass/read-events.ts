@@ -3,7 +3,7 @@ import { losesDigits, parsedOrNothing } from "../json.ts";
 import { EventForm, type FindVarying } from "./event-form.ts";
 import { BATCH_CHARACTERS, eventBatches, type ServerEvent } from "./events.ts";
 
-/** How many events in a row may have another form. Events of some providers never have the same one. */
+/** How many events in a row may have another form. Some providers never send two events of the same form. */
 const MOST_OTHERS = 16;
 
 /**

@@ -14,7 +14,7 @@ const HOSTED = /^(?:web_search|file_search|code_interpreter|image_generation|mcp
 const SHELL = "shell";
 const HOSTED_ENVIRONMENTS: ReadonlySet<unknown> = new Set(["container_auto", "container_reference"]);
 const MOST_HOSTED = 16;
-/** The maximum length of a type in the ledger: entries stay for ever, and a type may have any number of digits. */
+/** The maximum length of a type in the ledger: entries are kept forever, and a type may have any number of digits. */
 const LONGEST_TYPE = 64;
 
 const TOOL_MEMBERS = new MemberNames(["type", "environment", "tools"]);

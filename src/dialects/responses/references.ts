@@ -90,7 +90,7 @@ const NO_IDS: ReadonlySet<string> = new Set([...OWN_MEMBERS, "annotations", "res
 
 /**
  * The ids of containers that a request names anywhere. Each MUST be checked to belong to the caller.
- * @throws Problem 404 `not_found` if it names anything else of the provider's account
+ * @throws Problem 404 `not_found` if it names anything else in the provider's account
  */
 export function containersIn(bytes: Uint8Array): readonly string[] {
   const containers = new Set<string>();

@@ -111,7 +111,10 @@ export interface KeepingParts {
  */
 export type StoreAnswer = (tx: Tx, answer: StoredAnswer, bytes: number) => Promise<void>;
 
-/** The data that is written for a stored response. It retains nothing of the request, since a stream may take long. */
+/**
+ * The data that is written for a stored response. It retains nothing of the request, since a stream may take a long
+ * time.
+ */
 class ResponseKeeper {
   /** Bytes of the conversation up to the request. */
   readonly #bytes: number;
@@ -211,8 +214,8 @@ function bytesFor(
 }
 
 /**
- * Whether this reasoning comes from another provider and Gatehouse packed its signature. OpenAI would refuse
- * the request, so a conversation could not change models.
+ * Whether this reasoning comes from another provider and Gatehouse packed its signature. OpenAI would refuse the
+ * request, so a conversation could not switch models.
  */
 function isOwnReasoning(item: unknown): boolean {
   const signature = field(item, "encrypted_content");

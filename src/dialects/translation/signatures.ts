@@ -39,7 +39,7 @@ export function isSigned(metadata: SharedV4ProviderMetadata | undefined): boolea
 }
 
 /**
- * Packs a provider's metadata about a part of its answer into a text, for a field that clients return unread. The
+ * Packs a provider's metadata about a part of its answer into a text, for a field that clients return unchanged. The
  * metadata signs reasoning, and some providers refuse the next request without it.
  * @param toolCallId the signed tool call. Default: the signature is for the part that contains the packed text
  */

@@ -3,8 +3,8 @@ import type { Log } from "../../base/log.ts";
 import { StoreUnavailable } from "../../store/db.ts";
 
 /**
- * The most outcomes of one workspace that wait, a few hundred bytes each: those of all its calls in flight and of a
- * full queue of background responses.
+ * The maximum number of outcomes that wait for one workspace, a few hundred bytes each: enough for all its calls in
+ * flight and a full queue of background responses.
  */
 const WORKSPACE_LIMIT = 16_384;
 /** The maximum number of characters in an answer that waits with its outcome. */
@@ -28,7 +28,7 @@ export interface LateOutcome {
   write(): Promise<void>;
 }
 
-/** What waits for one workspace. */
+/** The waiting outcomes of one workspace. */
 interface Held {
   readonly outcomes: number;
   readonly characters: number;

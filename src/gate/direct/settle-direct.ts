@@ -54,7 +54,7 @@ export function usageRecordOf(
   return { ...usage, workspaceId, agentId: agent?.id ?? null, at };
 }
 
-/** What the late writing of an outcome needs besides `settleDirectCall`. */
+/** The parts needed to write an outcome late, besides those of `settleDirectCall`. */
 export interface LateParts extends DirectSettleParts {
   readonly budgets: Pick<Budgets, "charge" | "release">;
   readonly clock: Pick<Clock, "now" | "monotonic">;
@@ -71,8 +71,9 @@ export function lateDraft(draft: EntryDraft, lateMs: number): EntryDraft {
 }
 
 /**
- * The late writing of an outcome, with the release of what its call has reserved. MUST be made here and not where a call
- * ends: a function that is made in an async one keeps all of its variables, the answer among them.
+ * Returns a function that writes an outcome late and releases what its call has reserved. MUST be created here and
+ * not where a call ends: a function created in an async function keeps all variables of that function alive,
+ * including the answer.
  * @param call its entry is kept in memory, with its text if it has one
  * @param owner of the reservation
  * @param since when the call ended, by the monotonic clock

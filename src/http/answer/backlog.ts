@@ -10,11 +10,11 @@ interface UnreadChunk {
 }
 
 export interface BacklogParts {
-  /** Bytes of unread chunks that need no place. */
+  /** Number of bytes of unread chunks that need no reserved memory. */
   readonly free: number;
   /** Reserves memory for the bytes of a chunk until the chunk is read. */
   readonly hold: (bytes: number) => AnswerPlace;
-  /** Called when a place is lost. MUST lead to `stop`. */
+  /** Called when reserved memory is lost. MUST lead to `stop`. */
   readonly lost: () => void;
 }
 

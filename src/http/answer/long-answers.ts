@@ -15,7 +15,9 @@ import { type BodyParts, jsonParts, textParts } from "./json-parts.ts";
  */
 const CHUNK = 64 * 1024;
 const MIB = 1024 * 1024;
-/** Characters of all long responses in progress. Each stays in memory until its client has read it. */
+/**
+ * Maximum number of characters of all long responses in progress. Each stays in memory until its client has read it.
+ */
 const WHOLE = 256 * MIB;
 /** For one workspace: three documents of the largest size, and a little more. */
 const PER_WORKSPACE = 64 * MIB;

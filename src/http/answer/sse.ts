@@ -101,7 +101,7 @@ async function* frames(
       }
     }
   } catch {
-    // The library leaves a failed stream open for ever. A stream that ends is resumed with Last-Event-ID.
+    // The library leaves a failed stream open forever. A stream that ends is resumed with Last-Event-ID.
   } finally {
     endKeepAlive();
     reader.close();

@@ -58,12 +58,12 @@ export interface RawBody {
    * @throws Problem 429 `rate_limited`
    */
   hold(bytes: number): void;
-  /** Releases the memory that the bytes take from their workspace's share. Can be called repeatedly. */
+  /** Releases the memory that the bytes take from their workspace's share. Safe to call more than once. */
   release(): void;
   /**
    * Keeps that memory counted beyond `release`, for texts of the request that are still in memory. The bytes
    * themselves may already be dropped.
-   * @returns a function that MUST be called once the texts are no longer in memory. It can be called repeatedly
+   * @returns a function that MUST be called once the texts are no longer in memory. Safe to call more than once
    */
   keep(): () => void;
 }

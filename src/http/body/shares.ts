@@ -3,11 +3,14 @@ import { Problem } from "../../base/errors.ts";
 
 const MIB = 1024 * 1024;
 /**
- * Bytes of all bodies being read at once. Without a limit, bodies trickling in on a hundred connections would fill
- * the memory.
+ * Maximum number of bytes of all bodies being read at once. Without a limit, bodies trickling in on a hundred
+ * connections would fill the memory.
  */
 const WHOLE = 256 * MIB;
-/** Bytes for one workspace, however much is free: two documents of the largest size, and a little more. */
+/**
+ * Maximum number of bytes for one workspace, however much is free: two documents of the largest size, and a little
+ * more.
+ */
 const PER_WORKSPACE = 192 * MIB;
 /**
  * The bytes that a body must deliver in each WINDOW_MS unless it ends: 4 KiB/s, half of what the slowest mobile

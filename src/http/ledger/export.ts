@@ -31,7 +31,7 @@ export interface LedgerExportParts {
   readonly payloadDays: number;
 }
 
-/** Which entries a request asks for. */
+/** The entries that a request asks for. */
 export interface LedgerSelection {
   /** The caller's conditions, with the requested day as `from` and `to`. */
   readonly asked: Pick<EntryFilter, "agent" | "actor" | "action" | "tier" | "outsideTasks" | "from" | "to">;

@@ -82,7 +82,7 @@ export function responseRoutes(
     endpoints,
     {
       ...{ ...shared, dialect: { answer: RESPONSES_BODIES.answer }, query: READ_QUERY },
-      ...{ action: "response.read", summary: "Read a response that is kept" },
+      ...{ action: "response.read", summary: "Read a stored response" },
       counted: (request) => !STREAM_PARAMETER.test(request.url),
       streams: "The events of a background response, with `stream=true`.",
     },

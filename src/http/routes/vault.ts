@@ -37,7 +37,7 @@ export const SearchBody = Type.Object(
         {
           half_life: Type.String({
             pattern: DURATION_PATTERN,
-            description: "The age at which a document counts half.",
+            description: "The age at which a document's score halves.",
           }),
         },
         { additionalProperties: false },

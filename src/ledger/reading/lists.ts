@@ -38,8 +38,8 @@ const PLACES = Array.from({ length: KEYS }, (_, index) => `$${index + 3}`).join(
 const BITS = `SELECT key, bits FROM ledger_index WHERE workspace_id = $1 AND block = $2 AND key IN (${PLACES})`;
 
 /**
- * Lists of entries. Bytes in the signed tree decide about every entry that is returned or left out, whatever is done
- * to the file, even if SQLite is bypassed while the server runs.
+ * Lists of entries. The bytes in the signed tree decide which entries are returned and which are left out, whatever
+ * is done to the file, even if SQLite is bypassed while the server runs.
  *
  * The first list that reaches a block of 256 entries checks all of them against the signed tree, which takes 1 ms,
  * and caches the block's hash and which entries have which keys. After that only entries that may match are read, and
@@ -191,7 +191,7 @@ class ListReading {
     const isUp = order === "asc";
     const matches = entryTest({ ...filter, task: filter.task?.id });
     const ways = waysOf(filter);
-    // The index does not know tasks, so only a few of the entries read may match.
+    // The index does not cover tasks, so only a few of the entries read may match.
     const atOnce = filter.task || filter.outsideTasks ? Math.max(most, AT_ONCE) : most;
     for (let at = isUp ? first : last; at >= first && at <= last; ) {
       const span = isUp ? { first: at, last, order } : { first, last: at, order };

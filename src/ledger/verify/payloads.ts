@@ -188,11 +188,7 @@ export class PayloadCheck {
   }
 
   #reportOrphan({ seq }: PayloadRow): void {
-    this.#report.tampered(
-      "payload_surplus",
-      `There is a text of an entry ${seq}, which does not exist.`,
-      seq,
-    );
+    this.#report.tampered("payload_surplus", `There is a text for entry ${seq}, which does not exist.`, seq);
   }
 }
 

@@ -42,7 +42,7 @@ export function checkSealedRows(
   for (const { table, name } of broken) {
     report.tampered(
       "row_changed",
-      `The row ${name} of the table ${table} is not one that the server wrote: it was changed or added without the key. The server ignores it.`,
+      `The row ${name} of the table ${table} was not written by the server: it was changed or added without the key. The server ignores it.`,
     );
   }
   if (brokenCount === 0) report.fact(LABEL, `${intact} rows are as the server wrote them`);

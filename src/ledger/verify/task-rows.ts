@@ -6,7 +6,7 @@ import { counted, type VerificationReport } from "./report.ts";
 import { FIRST_WITH_SEALS } from "./sealed-rows.ts";
 import type { TreePosition } from "./walk.ts";
 
-/** The most tasks that are open at the same entry and compared. */
+/** The maximum number of tasks open at the same entry that are compared. */
 const OPEN = 100_000;
 /** The most differences that are kept. */
 const KEPT = 1_000;
@@ -91,10 +91,10 @@ export class TaskRowCheck {
     const seq = end?.seq ?? dispatch?.seq ?? 0;
     const difference = row ? this.#differenceOf(row, proven) : "id";
     if (difference === null) return;
-    const what = row ? `its ${difference} is not what the ledger says` : "the row is missing";
+    const what = row ? `its ${difference} differs from the ledger` : "the row is missing";
     this.#keep({
       code: "row_changed",
-      message: `The row of the task ${id} is not one that the server wrote: ${what}.`,
+      message: `The row of task ${id} was not written by the server: ${what}.`,
       seq,
     });
   }
@@ -139,7 +139,7 @@ export class TaskRowCheck {
       if (task === id && action === "task.dispatch" && phase === "intent") continue;
       const isClosed = status === "failed" && errorCode === "internal" && finishSeq === null;
       if (isClosed && seq === 0 && credits + inputTokens + outputTokens + row.steps === 0) continue;
-      const message = `The row of the task ${id} is not one that the server wrote: no entry has dispatched it.`;
+      const message = `The row of task ${id} was not written by the server: no entry has dispatched it.`;
       this.#keep({ code: "row_changed", message, seq });
     }
   }

@@ -231,7 +231,7 @@ export class QuotedPayloads {
       await note.setRequests(new Set([...note.requests, ...quoting]));
       await this.#eraseFound(note, found, NONE);
       if (!this.#isOver(note)) await note.setRequests(new Set(quoting));
-      // Other calls may take long to end, and erased texts must not stay in the write-ahead log until then.
+      // Other calls may take a long time to end, and erased texts must not stay in the write-ahead log until then.
       if (found.size > 0) await this.#parts.forgetting.forget();
       isLast = found.size === 0 && !calls.hasEnded;
     }

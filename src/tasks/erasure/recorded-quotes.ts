@@ -7,9 +7,12 @@ import { documentsIn, type ErasedLink, provenText, referencesIn, responseIdsIn }
 
 /** The most ids in one field of an entry. */
 const MOST_IDS = 64;
-/** The most ids of one kind that are recorded. Entries stay for ever, so a text must not multiply into them. */
+/**
+ * The most ids of one kind that are recorded. Entries are kept forever, so one text must not add any number of ids to
+ * them.
+ */
 const MOST_RECORDED = 4_096;
-/** The ids of responses and of their items. A client may write anything in the place of one. */
+/** The ids of responses and of their items. A client may write anything in place of an id. */
 const ID = /^[A-Za-z0-9_-]{1,128}$/;
 
 /** The tasks and responses that quoted a document, as recorded when their texts were erased. */

@@ -130,7 +130,7 @@ export async function eraseResponseEvents(
 
 /**
  * The seq of the request of the oldest unfinished background response; infinite if there is none. The rows are not
- * asked: someone who changed one could prevent all erasure.
+ * used: anyone who changed one could prevent all erasure.
  */
 export function firstOpenResponse(histories: Pick<LedgerHistories, "of">, workspaceId: number): number {
   let first = Number.POSITIVE_INFINITY;

@@ -9,7 +9,7 @@ import { type EventMemory, StoredEvents, UNLIMITED } from "./stored-events.ts";
 /** A reader of a task's events: bytes to pass on unchanged. */
 export interface EventReader {
   /**
-   * The next bytes, once there are any: at most 64 KiB, which need not end with an event. Null after `task.finished`.
+   * The next bytes, once there are any: at most 64 KiB, which may end in the middle of an event. Null after `task.finished`.
    * @throws Error if texts were erased, or memory was needed for others, in the middle of an event
    */
   next(): Promise<readonly Uint8Array[] | null>;

@@ -126,7 +126,7 @@ export class Scheduler {
 
   /**
    * Waits for a slot for a call that is not a task. Calls and tasks take turns as if they were all tasks.
-   * @returns a function that MUST be called when the call has ended; it can be called repeatedly
+   * @returns a function that MUST be called when the call has ended; safe to call more than once
    * @throws Problem 429 `queue_full`; the signal's reason if it aborts while the call waits
    */
   async enter({ workspaceId, agentId, id }: SlotCall, signal: AbortSignal): Promise<() => void> {

@@ -9,7 +9,7 @@ import { listTools } from "../list.ts";
 import { documentServer } from "../operations/servers.ts";
 import type { ApiDocumentRequest, ApiListing, ApiReading } from "./messages.ts";
 
-/** Omitted operations that are named. */
+/** Maximum number of omitted operations that are named. */
 const MAX_NAMED = 20;
 
 /** Reads a document. All work that grows with the document is done here, in a separate process. */

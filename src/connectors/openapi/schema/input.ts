@@ -16,7 +16,7 @@ export interface Argument {
   readonly required: boolean;
 }
 
-/** Bytes of a tool's schema as JSON. */
+/** Maximum number of bytes of a tool's schema as JSON. */
 const MAX_SCHEMA = 64 * 1_024;
 /** Up to this size, references are expanded, which all models understand. Larger schemas keep them. */
 const MAX_WRITTEN_OUT = 16 * 1_024;

@@ -27,7 +27,7 @@ const COUNTS = [
 ] as const;
 
 const TEXT_LIMIT = 4_000;
-/** Characters of a pattern that a description repeats. */
+/** Maximum number of characters of a pattern that a description repeats. */
 const PATTERN_LIMIT = 200;
 
 /** A schema under construction: own fields in their order. */
@@ -68,7 +68,7 @@ export function plainKeywords(schema: JsonMap, mask: Mask): SchemaDraft {
   return draft;
 }
 
-/** The data in a schema. Count its size before it is used. */
+/** The data in a schema. Count its size before using it. */
 export function dataKeywords(schema: JsonMap): SchemaDraft {
   const draft: SchemaDraft = {};
   const values = own(schema, "enum");

@@ -5,7 +5,7 @@ import type { References } from "../references.ts";
 import { type Budget, TooLarge } from "./budget.ts";
 import { allowNull, dataKeywords, plainKeywords, type SchemaDraft } from "./keywords.ts";
 
-/** Nesting of schemas, with references expanded. */
+/** Maximum nesting depth of schemas, with references expanded. */
 const MAX_DEPTH = 120;
 /** Keywords whose schemas apply to the same value as the schema that holds them. */
 const SAME_VALUE_LISTS = ["allOf", "anyOf", "oneOf"] as const;

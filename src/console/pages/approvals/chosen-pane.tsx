@@ -9,7 +9,7 @@ import type { DecisionAnswer } from "./decide.tsx";
 import { DecisionView } from "./decision-view.tsx";
 import type { SelectedApproval } from "./use-chosen.ts";
 
-/** Connectors read to describe the tool. */
+/** Maximum number of connectors read to describe the tool. */
 const MOST_CONNECTORS = 200;
 
 /** The approval named in the address, next to the list, or in its place on a small screen. */

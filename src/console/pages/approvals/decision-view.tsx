@@ -14,7 +14,7 @@ import { TimeLeft } from "./time-left.tsx";
 import { ToolFacts } from "./tool-facts.tsx";
 import { useStory } from "./use-story.ts";
 
-/** An approval with everything needed to decide on it. Mounted afresh for each approval. */
+/** An approval with everything needed to decide on it. Each approval mounts a new instance. */
 export function DecisionView({
   approval,
   agent,

@@ -44,7 +44,7 @@ export class SignedThoughts {
 
 /**
  * The members that a client must return with a tool call: the thoughts that led to it and the call's signature, in
- * the field that Google's own chat completions use. Clients return both unread.
+ * the field that Google's own chat completions use. Clients return both unchanged.
  */
 export function toolCallExtra(
   target: TranslationTarget,

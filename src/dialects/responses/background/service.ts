@@ -295,7 +295,7 @@ export class BackgroundResponses {
     else await this.#endings.end(open, failure);
   }
 
-  /** Keeps the slot while the disk is full: otherwise one response of the queue would fail after the other. */
+  /** Keeps the slot while the disk is full: otherwise each response in the queue would fail in turn. */
   async #runWhenWritable(open: OpenResponse, entry: ParsedEntry): Promise<ResponseFailure | null> {
     for (;;) {
       try {

@@ -36,12 +36,12 @@ export function noCalls(): CallTally {
 }
 
 /**
- * Calls by the name of their model or tool. Only a name that was called takes a place: anybody can have calls refused under
- * names that they make up, and would hide what they call behind them.
+ * Calls by the name of their model or tool. Only a name that was called takes a place: otherwise anyone could have
+ * calls refused under invented names, and so hide the names that they really call.
  */
 export class CallsByName {
   readonly #called = new CappedTally<CallTally>(NAMES, noCalls);
-  /** What was refused under a name before it was called. Further names are counted together. */
+  /** Refusals under a name before it was called. Further names are counted together. */
   readonly #refused = new CappedTally<CallTally>(NAMES, noCalls);
 
   add(name: string, entry: ReportEntryFields): void {
@@ -62,7 +62,7 @@ export class CallsByName {
     return this.#called.others;
   }
 
-  /** The total of what was refused under names that were not called, or past the cap; null if there is nothing. */
+  /** The total of refusals under names that were not called, or past the cap; null if there are none. */
   get notCalled(): CallTally | null {
     const named = this.#refused.sorted(() => 0).filter(([name]) => !this.#called.has(name));
     const total = sumOf([...named.map(([, tally]) => tally), this.#refused.others ?? noCalls()]);

@@ -36,7 +36,7 @@ export interface Manifest {
   /** Oldest first. */
   readonly key_changes: readonly KeyChangeProof[];
   readonly retention: {
-    /** Days for which prompts, outputs and arguments are kept. Entries are kept for ever. */
+    /** Days for which prompts, outputs and arguments are kept. Entries are kept forever. */
     readonly payload_days: number;
   };
   readonly files: { readonly [name in ListedFile]: BundleFileDigest };

@@ -25,7 +25,7 @@ ${table({
     { name: "Agent" },
     { name: "Tasks", ...NUMBER },
     { name: "Model calls", ...NUMBER },
-    { name: "of which by clients", ...NUMBER },
+    { name: "including calls by clients", ...NUMBER },
     { name: "Tool calls", ...NUMBER },
     { name: "Refused by policy", ...NUMBER },
     { name: "Decisions about it", ...NUMBER },
@@ -94,7 +94,7 @@ const API_NAMES: Readonly<Record<string, string>> = {
   embeddings: "OpenAI Embeddings",
 };
 
-/** What clients, such as applications, have models do themselves: without a task, but under the same rules. */
+/** Model calls that clients, such as applications, make themselves: without a task, but under the same rules. */
 function clientTables(facts: ReportFacts): Html {
   const { calls } = facts.figures;
   const where = place(facts);
