@@ -140,7 +140,7 @@ export function openDoors(rooms: Rooms): Doors {
     await Promise.all([tasks, rooms.background].map((each) => each.endsWritten(workspaceId, agentId)));
   };
   const operatorSecret = createSecret(random);
-  const callers = new OpenCallers({ sql: db, tokens, sessions, clock, log, operatorSecret });
+  const callers = new OpenCallers({ gate, tokens, sessions, clock, log });
   const app = createApp({
     endpoints: {
       ...{ gate, ids, metrics, operatorSecret, publicUrl: config.publicUrl ?? null },
@@ -158,7 +158,7 @@ export function openDoors(rooms: Rooms): Doors {
       endsWritten: (workspaceId, agent) => endsWritten(workspaceId, agent.id),
     },
     tasks: { tasks, clock, streams, callers },
-    events: { feed: rooms.feed, agents, tokens, streams, clock, callers },
+    events: { feed: rooms.feed, agents, tokens, streams, clock, gate },
     schedules: { schedules },
     webhooks: { clock, wake: webhookDue, url: config.notify.webhook ?? null },
     tokens: { tokens, agents, clock },

@@ -5,9 +5,9 @@ import type { Clock } from "../../base/clock.ts";
 import { FEED_SCOPES } from "../../feed/events.ts";
 import type { FeedHub } from "../../feed/hub.ts";
 import { rightsOf } from "../../feed/rights.ts";
+import type { Gate } from "../../gate/gate.ts";
 import { eventStream } from "../answer/sse.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
-import type { OpenCallers } from "../streams/open-callers.ts";
 import type { OpenStreams } from "../streams/open-streams.ts";
 
 export interface FeedRouteParts {
@@ -15,7 +15,7 @@ export interface FeedRouteParts {
   readonly agents: Agents;
   readonly tokens: Tokens;
   readonly streams: OpenStreams;
-  readonly callers: OpenCallers;
+  readonly gate: Pick<Gate, "rightsEnd">;
   readonly clock: Clock;
 }
 
@@ -36,7 +36,7 @@ const EVENTS = [
  * to poll.
  */
 export function feedRoutes(endpoints: EndpointContext, parts: FeedRouteParts) {
-  const { feed, streams, clock, callers } = parts;
+  const { feed, streams, clock, gate } = parts;
 
   const read = endpoint(
     endpoints,
@@ -51,10 +51,9 @@ export function feedRoutes(endpoints: EndpointContext, parts: FeedRouteParts) {
     },
     async ({ call, request }) => {
       const { caller } = call;
-      const opener = callers.openerOf(caller, request.headers);
       const load = async () => {
-        const until = await callers.validUntil(opener);
-        return until === undefined ? undefined : rightsOf(parts, caller, until);
+        const until = await gate.rightsEnd(caller);
+        return clock.now() < until ? rightsOf(parts, caller, until) : undefined;
       };
       const place = streams.take(caller.workspaceId);
       try {

@@ -33,10 +33,9 @@ export function eventReply(
 ): StreamReply {
   const ended = memory?.ended ?? place.release;
   memory?.onLost(() => reader.close());
-  const opener = callers.openerOf(caller, request.headers);
   return {
     stream: (own, expire) => {
-      const guarded = callers.guard(reader, opener);
+      const guarded = callers.guard(reader, caller);
       place.endsBy(guarded.close);
       const all = { ...own, ...headers };
       return eventStream(guarded, request.signal, all, clock, { expire, ended });

@@ -1,34 +1,25 @@
 import type { Caller } from "../../access/caller.ts";
-import { hashSecretHex } from "../../access/secret.ts";
-import { type ValidUntilParts, validUntil } from "../../access/valid-until.ts";
+import type { Grant } from "../../access/grant.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Signal } from "../../base/signal.ts";
+import type { Gate } from "../../gate/gate.ts";
 import type { EventReader } from "../../tasks/events/hub.ts";
-import { readCredential } from "../caller/credential.ts";
 
-export interface OpenCallerParts extends ValidUntilParts {
+export interface OpenCallerParts {
+  readonly gate: Pick<Gate, "rightsEnd">;
   readonly tokens: { readonly changed: Signal<void> };
-  readonly sessions: ValidUntilParts["sessions"] & { readonly changed: Signal<void> };
+  readonly sessions: { readonly changed: Signal<void> };
   readonly clock: Clock;
   readonly log: Log;
-  /** Known to the command line on this machine, which has no token. */
-  readonly operatorSecret: string;
 }
 
 /** The longest timer. Tokens expire by the wall clock, which may be changed while a timer runs. */
 const LONGEST_WAIT_MS = 3_600_000;
 
-/** The caller that opened a stream, and its credential. */
-export interface Opener {
-  readonly caller: Caller;
-  /** The token's secret; null for a session or the operator. */
-  readonly secret: string | null;
-}
-
 /** All streams opened with one secret or session. */
 interface CallerStreams {
-  readonly opener: Opener;
+  readonly caller: Caller;
   /** Each function stops reading one stream. */
   readonly streams: Set<() => void>;
   /** When the rights end, in milliseconds since the Unix epoch, as of the last check. */
@@ -46,7 +37,7 @@ interface CallerStreams {
  */
 export class OpenCallers {
   readonly #parts: OpenCallerParts;
-  readonly #standings = new Map<string, CallerStreams>();
+  readonly #standings = new Map<Grant | undefined, CallerStreams>();
   #isRoundDue = false;
 
   constructor(parts: OpenCallerParts) {
@@ -60,23 +51,13 @@ export class OpenCallers {
     return this.#standings.size;
   }
 
-  openerOf(caller: Caller, headers: Headers): Opener {
-    const credential = readCredential(headers, this.#parts.operatorSecret);
-    return { caller, secret: credential.kind === "bearer" ? credential.secret : null };
-  }
-
-  /** When an opener's rights end, in milliseconds since the Unix epoch; undefined if it has none. */
-  validUntil({ caller, secret }: Opener): Promise<number | undefined> {
-    return validUntil(this.#parts, caller, secret);
-  }
-
   /**
-   * Wraps a reader so that it ends when its opener loses its rights. It MUST be read or closed. If the rights cannot
+   * Wraps a reader so that it ends when the caller who opened it loses its rights. It MUST be read or closed. If the rights cannot
    * be checked, reading also ends; the client may reconnect and is then authenticated again.
    */
-  guard(reader: EventReader, opener: Opener): EventReader {
+  guard(reader: EventReader, caller: Caller): EventReader {
     let isClosed = false;
-    const standing = this.#enter(opener);
+    const standing = this.#enter(caller);
     const close = (): void => {
       if (isClosed) return;
       isClosed = true;
@@ -97,15 +78,14 @@ export class OpenCallers {
     };
   }
 
-  #enter(opener: Opener): CallerStreams {
-    const key = keyOf(opener);
-    const known = this.#standings.get(key);
+  #enter(caller: Caller): CallerStreams {
+    const known = this.#standings.get(caller.grant);
     if (known) return known;
     const standing: CallerStreams = {
-      ...{ opener, streams: new Set(), until: Number.POSITIVE_INFINITY, isStale: true, looking: null },
+      ...{ caller, streams: new Set(), until: Number.POSITIVE_INFINITY, isStale: true, looking: null },
       cancelTimer: () => {},
     };
-    this.#standings.set(key, standing);
+    this.#standings.set(caller.grant, standing);
     return standing;
   }
 
@@ -113,8 +93,8 @@ export class OpenCallers {
     standing.streams.delete(close);
     if (standing.streams.size > 0) return;
     standing.cancelTimer();
-    const key = keyOf(standing.opener);
-    if (this.#standings.get(key) === standing) this.#standings.delete(key);
+    const { grant } = standing.caller;
+    if (this.#standings.get(grant) === standing) this.#standings.delete(grant);
   }
 
   #changed(): void {
@@ -133,7 +113,7 @@ export class OpenCallers {
     for (const standing of [...this.#standings.values()]) await this.#check(standing);
   }
 
-  /** Ends the streams of an opener that is no longer authorised. Never rejects. */
+  /** Ends the streams of a caller who is no longer authorised. Never rejects. */
   async #check(standing: CallerStreams): Promise<void> {
     while (standing.streams.size > 0 && (standing.isStale || standing.looking)) {
       standing.looking ??= this.#look(standing).finally(() => {
@@ -147,7 +127,7 @@ export class OpenCallers {
   async #look(standing: CallerStreams): Promise<void> {
     standing.isStale = false;
     try {
-      standing.until = (await this.validUntil(standing.opener)) ?? 0;
+      standing.until = await this.#parts.gate.rightsEnd(standing.caller);
     } catch (error) {
       this.#parts.log.warn("a stream was ended, because its caller could not be looked up", { error });
       standing.until = 0;
@@ -169,9 +149,4 @@ export class OpenCallers {
     if (this.#parts.clock.now() < until) return;
     for (const close of [...streams]) close();
   }
-}
-
-function keyOf({ caller: { workspaceId, actor, session }, secret }: Opener): string {
-  const by = session ? session.id : secret === null ? actor : hashSecretHex(secret);
-  return `${workspaceId} ${by}`;
 }
