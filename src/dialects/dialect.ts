@@ -102,8 +102,10 @@ export interface StreamReader {
   errorEvents?(problem: Problem, requestId: string): string;
 }
 
-/** The usage of a whole answer. */
-export interface AnswerUsage {
+/** What a whole answer reports. */
+export interface AnswerSummary {
+  /** It is an error, although its status is 200. */
+  readonly isError: boolean;
   /** Null if it reports nothing, or is not JSON: its usage is then estimated. */
   readonly reported: LanguageModelV4Usage | null;
   /** Bytes of the texts that the model wrote. Undefined if they are unknown, or if it writes none. */
@@ -125,7 +127,7 @@ export interface DialectApi {
    * @throws Problem 400 `invalid_json`, 422 `validation_failed`
    */
   read(bytes: Uint8Array, value: unknown): DialectRequest;
-  usageOf(answer: string): AnswerUsage;
+  summarize(answer: string): AnswerSummary;
   /** The client's headers that are passed on. */
   passedHeaders(headers: Headers): Record<string, string>;
   /** The body of an error response. */

@@ -19,7 +19,7 @@ const MESSAGE_LIMIT = 500;
 /** The value of a Retry-After header, in seconds or as a date. */
 const RETRY_AFTER = /^(?:\d{1,9}|[A-Z][a-z]{2}, [0-9A-Za-z: -]{1,40})$/;
 
-/** Thrown when a model itself reports that its answer is incomplete. */
+/** Thrown when an answer reports that it is incomplete, or is an error although its status is 200. */
 export class UnfinishedAnswer extends Error {
   override readonly name = "UnfinishedAnswer";
   readonly reason: string;

@@ -1,3 +1,4 @@
+import { field } from "../base/json.ts";
 import { endOfQuoted, parseJson } from "../base/json-limits.ts";
 
 export { field } from "../base/json.ts";
@@ -53,6 +54,12 @@ export function parsedOrNothing(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Whether an answer is the provider's error. Some servers send errors with status 200. */
+export function isErrorAnswer(value: unknown): boolean {
+  const error = field(value, "error");
+  return error !== undefined && error !== null;
 }
 
 /**

@@ -25,7 +25,13 @@ import { ClientCall } from "./client-call.ts";
 import type { ClientRequest, ModelAnswer } from "./client-request.ts";
 import type { DialectRequest } from "./dialect.ts";
 import type { DialectAnswer } from "./dialect-answer.ts";
-import { type AttemptFailure, exhausted, refusedFailure, thrownFailure } from "./failures.ts";
+import {
+  type AttemptFailure,
+  exhausted,
+  refusedFailure,
+  thrownFailure,
+  UnfinishedAnswer,
+} from "./failures.ts";
 import { findRoute } from "./find-route.ts";
 import { PassingStream } from "./passing-stream.ts";
 
@@ -301,7 +307,9 @@ export class ModelCalls {
       });
       if (answer.status !== 200) return await fail(await refusedFailure(answer));
       attempt.wasOpened = true;
-      const isStream = request.isStream && EVENT_STREAM.test(answer.headers.get("content-type") ?? "");
+      const isStream = EVENT_STREAM.test(answer.headers.get("content-type") ?? "");
+      // Nobody who asked for a whole answer reads events, and an error among them would pass for an answer.
+      if (isStream && !request.isStream) throw new UnfinishedAnswer("error");
       if (!isStream) return { answer: await this.#whole(progress, attempt, answer) };
       return await this.#stream(progress, attempt, answer, release, fail);
     } catch (error) {
@@ -331,11 +339,12 @@ export class ModelCalls {
       blocks.add(part);
       if (client.api.answersInTokens) attempt.receivedBytes += part.length;
     }
-    attempt.begins();
     const received = blocks.joined();
     const text = received.toString();
-    const { reported, textBytes } = client.api.usageOf(text);
+    const { isError, reported, textBytes } = client.api.summarize(text);
     attempt.reported = answer.usage === undefined ? reported : answer.usage;
+    if (isError) throw new UnfinishedAnswer("error");
+    attempt.begins();
     attempt.receivedBytes = textBytes ?? attempt.receivedBytes;
     const body = request.answer?.(received) ?? received;
     const withheld = await attempt.settle({ status: "succeeded", output: request.evidence?.(text) ?? text });

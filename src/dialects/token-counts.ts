@@ -18,9 +18,15 @@ import { StoreUnavailable } from "../store/db.ts";
 import type { CallPolicyParts } from "./call-policy.ts";
 import { ClientCall } from "./client-call.ts";
 import type { ClientRequest, ModelAnswer } from "./client-request.ts";
-import { type AttemptFailure, exhausted, refusedFailure, thrownFailure } from "./failures.ts";
+import {
+  type AttemptFailure,
+  exhausted,
+  refusedFailure,
+  thrownFailure,
+  UnfinishedAnswer,
+} from "./failures.ts";
 import { type ClientRoute, findRoute } from "./find-route.ts";
-import { field, parsedOrNothing, tokenCount } from "./json.ts";
+import { field, isErrorAnswer, parsedOrNothing, tokenCount } from "./json.ts";
 import { viaHeader } from "./model-calls.ts";
 
 export interface TokenCountsParts extends CallPolicyParts {
@@ -146,7 +152,10 @@ export class TokenCounter {
       if (answer.status !== 200) return { status: "failed", failure: await refusedFailure(answer) };
       const blocks = new ByteBlocks();
       for (let part = await answer.read(); part; part = await answer.read()) blocks.add(part);
-      return { status: "succeeded", output: blocks.joined() };
+      const output = blocks.joined();
+      const value = parsedOrNothing(output.toString());
+      if (value === undefined || isErrorAnswer(value)) throw new UnfinishedAnswer("error");
+      return { status: "succeeded", output };
     } catch (error) {
       if (!signal.aborted) return { status: "failed", failure: thrownFailure(error, hide) };
       const { reason } = signal;

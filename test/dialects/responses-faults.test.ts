@@ -150,7 +150,8 @@ describe("a provider that", () => {
   });
 
   test("answers with something that is not JSON passes, and its usage is estimated", async () => {
-    stage.upstream.script("alone", { parts: [Buffer.from("<html>oops</html>")] });
+    const headers = { "content-type": "text/html" };
+    stage.upstream.script("alone", { parts: [Buffer.from("<html>oops</html>")], headers });
     const { response, bytes } = await stage.post(ask("up/alone", false));
     expect([response.status, bytes.toString()]).toEqual([200, "<html>oops</html>"]);
     expect((await stage.entriesOf(response))[1]).toMatchObject({ detail: { usage: "estimated" } });

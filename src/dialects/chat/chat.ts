@@ -1,5 +1,5 @@
 import type { DialectApi } from "../dialect.ts";
-import { field, parsedOrNothing } from "../json.ts";
+import { field, isErrorAnswer, parsedOrNothing } from "../json.ts";
 import { openAiError, openAiErrorEvent } from "../openai-errors.ts";
 import { readChatRequest } from "./request.ts";
 import { chatTextBytes } from "./text-bytes.ts";
@@ -12,10 +12,10 @@ export const CHAT: DialectApi = {
   answersInTokens: true,
   translation: CHAT_TRANSLATION,
   read: readChatRequest,
-  usageOf(answer) {
+  summarize(answer) {
     const value = parsedOrNothing(answer);
     const textBytes = value === undefined ? undefined : chatTextBytes(value);
-    return { reported: chatUsage(field(value, "usage")), textBytes };
+    return { isError: isErrorAnswer(value), reported: chatUsage(field(value, "usage")), textBytes };
   },
   passedHeaders: () => ({}),
   errorBody: openAiError,

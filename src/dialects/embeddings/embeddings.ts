@@ -1,11 +1,13 @@
 import { invalidField } from "../../base/errors.ts";
 import type { DialectApi, DialectRequest } from "../dialect.ts";
-import { field } from "../json.ts";
+import { field, isErrorAnswer, parsedOrNothing } from "../json.ts";
 import { openAiError, openAiErrorEvent } from "../openai-errors.ts";
 import { edited, findMembers, MemberNames } from "../request-bytes.ts";
 import { EMBEDDINGS_TRANSLATION } from "./translation.ts";
 import { describeVectors, embeddingsUsage, inFormat, type VectorFormat } from "./vectors.ts";
 
+/** Characters of an answer that may be an error. */
+const LONGEST_ERROR = 64 * 1024;
 const MEMBERS = new MemberNames(["model", "encoding_format"]);
 
 /** OpenAI's Embeddings. */
@@ -14,7 +16,13 @@ export const EMBEDDINGS: DialectApi = {
   answersInTokens: false,
   vectors: EMBEDDINGS_TRANSLATION,
   read: readEmbeddingsRequest,
-  usageOf: (answer) => ({ reported: embeddingsUsage(answer), textBytes: undefined }),
+  summarize(answer) {
+    const reported = embeddingsUsage(answer);
+    // Only a short answer without usage is parsed: it may be an error.
+    const isError =
+      reported === null && answer.length <= LONGEST_ERROR && isErrorAnswer(parsedOrNothing(answer));
+    return { isError, reported, textBytes: undefined };
+  },
   passedHeaders: () => ({}),
   errorBody: openAiError,
   errorEvent: openAiErrorEvent,

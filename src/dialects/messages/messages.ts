@@ -1,6 +1,6 @@
 import { anthropicError } from "../anthropic-errors.ts";
 import type { DialectApi } from "../dialect.ts";
-import { field, parsedOrNothing } from "../json.ts";
+import { field, isErrorAnswer, parsedOrNothing } from "../json.ts";
 import { readMessagesRequest } from "./request.ts";
 import { messageTextBytes } from "./text-bytes.ts";
 import { MESSAGES_TRANSLATION } from "./translation/translation.ts";
@@ -15,10 +15,10 @@ export const MESSAGES: DialectApi = {
   answersInTokens: true,
   translation: MESSAGES_TRANSLATION,
   read: readMessagesRequest,
-  usageOf(answer) {
+  summarize(answer) {
     const value = parsedOrNothing(answer);
     const textBytes = value === undefined ? undefined : messageTextBytes(field(value, "content"));
-    return { reported: messagesUsage(field(value, "usage")), textBytes };
+    return { isError: isErrorAnswer(value), reported: messagesUsage(field(value, "usage")), textBytes };
   },
   passedHeaders(headers) {
     const beta = headers.get("anthropic-beta");

@@ -1,5 +1,5 @@
 import type { DialectApi } from "../dialect.ts";
-import { field, parsedOrNothing } from "../json.ts";
+import { field, isErrorAnswer, parsedOrNothing } from "../json.ts";
 import { openAiError } from "../openai-errors.ts";
 import { failureEvents } from "./errors.ts";
 import { responseTextBytes } from "./text-bytes.ts";
@@ -11,10 +11,10 @@ export const RESPONSES: Omit<DialectApi, "read"> = {
   dialect: "responses",
   answersInTokens: true,
   translation: RESPONSES_TRANSLATION,
-  usageOf(answer) {
+  summarize(answer) {
     const value = parsedOrNothing(answer);
     const textBytes = value === undefined ? undefined : responseTextBytes(field(value, "output"));
-    return { reported: responsesUsage(field(value, "usage")), textBytes };
+    return { isError: isErrorAnswer(value), reported: responsesUsage(field(value, "usage")), textBytes };
   },
   passedHeaders: () => ({}),
   errorBody: openAiError,
