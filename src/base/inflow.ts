@@ -2,17 +2,19 @@ import type { Clock } from "./clock.ts";
 import { RoundRobin, type WaitingItem } from "./round-robin.ts";
 
 /**
- * The cost of processing data from outside, in bytes: handling a message takes as long as measuring 16 KiB, and a
- * line without a message as long as 256 bytes.
+ * The cost of processing data from outside, in bytes: handling a message takes as long as measuring 16 KiB, a line
+ * without a message as long as 256 bytes, and parsing and walking a member of JSON as long as 64 bytes.
  */
 export interface Arrival {
   readonly bytes: number;
   readonly lines?: number;
   readonly messages?: number;
+  readonly members?: number;
 }
 
 const PER_LINE = 256;
 const PER_MESSAGE = 16 * 1024;
+const PER_MEMBER = 64;
 
 /**
  * The amount processed in one turn of the event loop, whoever sent it: 32 messages, which take about a millisecond.
@@ -69,8 +71,8 @@ export class LoopTurns {
 
 const turns = new LoopTurns();
 
-function weightOf({ bytes, lines = 0, messages = 0 }: Arrival): number {
-  return bytes + lines * PER_LINE + messages * PER_MESSAGE;
+function weightOf({ bytes, lines = 0, messages = 0, members = 0 }: Arrival): number {
+  return bytes + lines * PER_LINE + messages * PER_MESSAGE + members * PER_MEMBER;
 }
 
 /**

@@ -26,18 +26,20 @@ const LONGEST_WORD = 4_096;
 
 /** Bytes of the texts in a JSON value, without files that are sent as data. */
 export function textBytesOf(root: unknown): number {
+  if (typeof root === "string") return isFile(root) ? 0 : Buffer.byteLength(root);
   let bytes = 0;
-  const waiting = [root];
-  for (let value = waiting.pop(); value !== undefined; value = waiting.pop()) {
-    if (typeof value === "string") bytes += isFile(value) ? 0 : Buffer.byteLength(value);
-    else if (typeof value === "object" && value !== null)
-      waiting.push(...Object.values(value).filter(isPart));
+  const waiting = isContainer(root) ? [root] : [];
+  for (let container = waiting.pop(); container !== undefined; container = waiting.pop()) {
+    for (const value of Array.isArray(container) ? container : Object.values(container)) {
+      if (typeof value === "string") bytes += isFile(value) ? 0 : Buffer.byteLength(value);
+      else if (isContainer(value)) waiting.push(value);
+    }
   }
   return bytes;
 }
 
-function isPart(value: unknown): boolean {
-  return typeof value === "string" || typeof value === "object";
+function isContainer(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }
 
 function isFile(text: string): boolean {

@@ -3,6 +3,7 @@ import { ByteBlocks } from "../base/byte-blocks.ts";
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { takeTurn } from "../base/inflow.ts";
+import { Locks } from "../base/locks.ts";
 import { SilenceTimer } from "../models/silence.ts";
 import type { AttemptEnd, ModelAttempt } from "./attempt.ts";
 import type { DialectApi, ReceivedAnswer, StreamReader } from "./dialect.ts";
@@ -14,6 +15,13 @@ import { EventSplitter, eventsIn, startOfEvent } from "./pass/events.ts";
 const MOST_EVENT_BYTES = 4 * 1024 * 1024;
 /** How long a client may leave a pending part unread. */
 const STALL_MS = 60_000;
+/** Bytes of an answer that is merged beside others. */
+const SHORT_ANSWER = 256 * 1024;
+/**
+ * A stop may end hundreds of streams at once, and merging an answer takes several times its memory. So the long
+ * answers of a workspace are merged one after another.
+ */
+const LONG_MERGES = new Locks();
 
 export interface PassingStreamParts {
   readonly api: Pick<DialectApi, "errorEvent">;
@@ -194,9 +202,18 @@ export class PassingStream {
    * Merges everything received, since the client may have read it, and counts its texts. An estimate from all bytes
    * would be far too high: most of a stream is event framing, and one token may take 200 bytes.
    */
-  async #answer(): Promise<ReceivedAnswer> {
+  #answer(): Promise<ReceivedAnswer> {
+    const { workspaceId } = this.#parts.attempt.call.caller;
+    if (this.#received.length <= SHORT_ANSWER) return this.#merge(workspaceId);
+    return LONG_MERGES.run(workspaceId, () => this.#merge(workspaceId));
+  }
+
+  async #merge(workspaceId: number): Promise<ReceivedAnswer> {
     const { attempt, reader } = this.#parts;
-    const pause = (bytes: number) => takeTurn(attempt.call.caller.workspaceId, { bytes });
+    const pause = (bytes: number) => takeTurn(workspaceId, { bytes });
+    // Joining and decoding is one piece of work.
+    const wait = pause(this.#received.length);
+    if (wait) await wait;
     const answer = await reader.answerOf(this.#received.joined(), pause);
     attempt.receivedBytes = answer.textBytes;
     return answer;

@@ -1,12 +1,12 @@
 import type { Boundary } from "../access/memory-scope.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Ids } from "../base/ids.ts";
+import type { Locks } from "../base/locks.ts";
 import type { Log } from "../base/log.ts";
 import type { Signal } from "../base/signal.ts";
 import type { Embedder } from "../models/embed/embedder.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
-import type { Locks } from "./locks.ts";
 import type { DocumentReading } from "./reading/reading.ts";
 import type { Hashes } from "./rows/hashes.ts";
 import type { Spaces } from "./rows/spaces.ts";

@@ -251,3 +251,41 @@ test("a body of a few bytes is read even if all memory is used, so a stop always
   expect(new TextDecoder().decode(await read('{"reason":"now"}'))).toBe('{"reason":"now"}');
   await expect(read("x".repeat(1_025))).rejects.toMatchObject(FULL);
 });
+
+describe("bodies that end at the same moment", () => {
+  /** For each body, the turn of the event loop in which it has been parsed. */
+  async function turnsOf(texts: readonly string[]): Promise<readonly number[]> {
+    const { shares } = open();
+    let turn = 0;
+    let isCounting = true;
+    const next = (): void => {
+      turn += 1;
+      if (isCounting) setImmediate(next);
+    };
+    setImmediate(next);
+    try {
+      return await Promise.all(
+        texts.map(async (body, index) => {
+          const headers = { "content-type": "application/json" };
+          const request = new Request("http://localhost/", { method: "POST", headers, body });
+          await readJson(request, { workspaceId: index % 2, shares });
+          return turn;
+        }),
+      );
+    } finally {
+      isCounting = false;
+    }
+  }
+
+  const wide = `[${Array.from({ length: 32_000 }, () => "1").join(",")}]`;
+
+  test("are parsed in different turns of the event loop if they have many members", async () => {
+    const turns = await turnsOf(Array.from({ length: 20 }, () => wide));
+    expect(new Set(turns).size).toBeGreaterThanOrEqual(19);
+  });
+
+  test("are parsed together if they are short", async () => {
+    const turns = await turnsOf(Array.from({ length: 20 }, () => '{"a":1}'));
+    expect(new Set(turns).size).toBeLessThanOrEqual(3);
+  });
+});

@@ -1,10 +1,14 @@
 import { invalidField, Problem } from "../../base/errors.ts";
-import { findExcess, MAX_MEMBERS, MAX_NESTING } from "../../base/json-limits.ts";
+import { takeTurn } from "../../base/inflow.ts";
+import { type JsonExcess, JsonMeter, MAX_MEMBERS, MAX_NESTING } from "../../base/json-limits.ts";
 import { readBytes } from "./bytes.ts";
 import type { BodyShares, OpenBody } from "./shares.ts";
 
 /** Maximum size of a JSON body in bytes (contract, section 3). */
 const BODY_LIMIT = 10 * 1024 * 1024;
+
+/** Bytes of a body that is parsed at once: the rest of its call takes longer. */
+const SHORT_BODY = 4 * 1024;
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?;?$/i;
 const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
@@ -40,7 +44,7 @@ export async function readJson(
   }
   const body = shares.open(workspaceId);
   try {
-    return parseBytes(await readBytes(request, limit, body), members);
+    return await parseInTurn(await readBytes(request, limit, body), members, body);
   } finally {
     body.close();
   }
@@ -79,8 +83,7 @@ export async function readRawJson(
   const body = shares.open(workspaceId);
   try {
     const bytes = await readBytes(request, limit, body);
-    const value = parseBytes(bytes, members);
-    body.complete();
+    const value = await parseInTurn(bytes, members, body);
     return {
       ...{ bytes, value, ...countedUse(body) },
       onRefused(refused) {
@@ -108,9 +111,34 @@ function countedUse(body: OpenBody): Pick<RawBody, "release" | "keep" | "hold"> 
   return { release: keep(), keep, hold: (bytes) => body.take(bytes) };
 }
 
-function parseBytes(bytes: Uint8Array, members: number): unknown {
+/**
+ * Parses a body that has arrived. Thousands of bodies may arrive at the same moment, so longer ones wait for a turn of
+ * the event loop.
+ */
+async function parseInTurn(bytes: Uint8Array, members: number, body: OpenBody): Promise<unknown> {
   if (bytes.length === 0) throw invalidJson("The body is empty.");
-  const excess = findExcess(bytes, { members });
+  body.complete();
+  const isLong = bytes.length > SHORT_BODY;
+  const toMeasure = isLong && takeTurn(body.workspaceId, { bytes: bytes.length });
+  if (toMeasure) await waitFor(toMeasure, body);
+  const meter = new JsonMeter({ members });
+  refuseExcess(meter.add(bytes), members);
+  const toParse = isLong && takeTurn(body.workspaceId, { bytes: 0, members: meter.members });
+  if (toParse) await waitFor(toParse, body);
+  const text = decode(bytes);
+  const value = parse(text);
+  // In valid UTF-8, only an escape can produce a lone surrogate, which could not be stored unchanged.
+  if (SURROGATE_ESCAPE.test(text)) refuseLoneSurrogates(value);
+  return value;
+}
+
+/** @throws Problem 429 `rate_limited` if the body was dropped in the meantime, because others needed the room */
+async function waitFor(turn: Promise<void>, body: OpenBody): Promise<void> {
+  await turn;
+  body.take(0);
+}
+
+function refuseExcess(excess: JsonExcess | null, members: number): void {
   if (excess === "levels") {
     throw new Problem(
       "nested_too_deep",
@@ -120,11 +148,6 @@ function parseBytes(bytes: Uint8Array, members: number): unknown {
   if (excess) {
     throw new Problem("body_too_large", `The body has too many members: at most ${members} are allowed.`);
   }
-  const text = decode(bytes);
-  const value = parse(text);
-  // In valid UTF-8, only an escape can produce a lone surrogate, which could not be stored unchanged.
-  if (SURROGATE_ESCAPE.test(text)) refuseLoneSurrogates(value);
-  return value;
 }
 
 /** Whether the request's head shows that no body follows. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { Locks } from "../../../src/vault/locks.ts";
+import { Locks } from "../../../src/base/locks.ts";
 import { analysePassage } from "../../../src/vault/prepare/analyse.ts";
 import { WordRanking } from "../../../src/vault/search/bm25.ts";
 import { correctionsOf, readQuestion } from "../../../src/vault/search/query.ts";
