@@ -15,9 +15,9 @@ export interface Validator<Schema extends TSchema> {
 }
 
 const ERROR_LIMIT = 32;
-/** The most values examined in a refused body: half a million took over a second, blocking everyone. */
+/** Maximum number of values examined in a refused body: half a million took over a second, blocking everyone. */
 const VALUE_LIMIT = 10_000;
-/** The most characters of a path repeated in an error: a body may contain a name of megabytes. */
+/** Maximum number of characters of a path repeated in an error: a body may contain a name of megabytes. */
 const PATH_LIMIT = 300;
 Settings.Set({ maxErrors: ERROR_LIMIT });
 

@@ -14,7 +14,9 @@ export const VIA_META = "gatehouse/via";
  */
 export const PATH_META = "gatehouse/path";
 
-/** The most entries; older ones are dropped. A request that has passed through this many is refused first. */
+/**
+ * Maximum number of entries; older ones are dropped. A request that has passed through this many is refused first.
+ */
 export const MOST_HOPS = 16;
 
 const NONE: Via = [];

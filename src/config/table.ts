@@ -169,7 +169,7 @@ export const TABLE = {
   }),
   priceInput: setting("models.<model>.input", creditPrice, {
     required: true,
-    help: "The price of 1,000 input tokens in credits. It wins over the price list. Models that are in neither cost 0, unless `prices.unknown` refuses them.",
+    help: "The price of 1,000 input tokens in credits. It takes precedence over the price list. Models that are in neither cost 0, unless `prices.unknown` refuses them.",
   }),
   priceOutput: setting("models.<model>.output", creditPrice, {
     required: true,

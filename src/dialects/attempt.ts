@@ -20,7 +20,7 @@ import { type Db, StoreUnavailable, type Tx } from "../store/db.ts";
 import type { DialectRequest, RequestSize } from "./dialect.ts";
 import type { AttemptFailure } from "./failures.ts";
 
-/** A model call that has ended. `credits` in micro-credits. */
+/** A model call that has ended. `credits` is in micro-credits. */
 export interface EndedModelCall {
   /** The model's name in metrics and statistics: see `ModelNames.countedAs`. */
   readonly model: string;

@@ -23,7 +23,7 @@ export function countOf(value: unknown): number {
 const ENCODED = /^[A-Za-z0-9+/_=-]*$/;
 const LONGEST_WORD = 4_096;
 
-/** Bytes of the texts in a JSON value, without files that are sent as data. */
+/** Size in bytes of the texts in a JSON value, without files that are sent as data. */
 export function textBytesOf(root: unknown): number {
   let bytes = 0;
   const waiting = [root];

@@ -1,5 +1,6 @@
 /**
- * The most keys that may wait for one reader. Beyond that, reading all lists again is cheaper than so many updates.
+ * Maximum number of keys that may wait for one reader. Beyond that, reading all lists again is cheaper than so many
+ * updates.
  */
 const WAITING_LIMIT = 2_000;
 

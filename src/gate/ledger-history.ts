@@ -152,7 +152,7 @@ export class LedgerHistory {
     return this.#openResponses;
   }
 
-  /** Intents of calls of tools and models outside of tasks that have no outcome. */
+  /** Intents of tool and model calls outside of tasks that have no outcome. */
   get openCalls(): ReadonlySet<number> {
     return this.#openCalls;
   }

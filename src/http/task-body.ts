@@ -31,7 +31,7 @@ const Part = Type.Object(
   {
     additionalProperties: false,
     description:
-      "A text; an image or a file as base64; or a file that is a document of the vault, whose text is sent.",
+      "A text; an image or a file as base64; or a file that is a document in the vault, whose text is sent.",
   },
 );
 const Message = Type.Object(
@@ -70,7 +70,7 @@ export const TaskCreate = Type.Object(
     output_schema: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
         description:
-          "A JSON Schema. The output is then JSON that is valid under it, and `output_json` its value.",
+          "A JSON Schema. The output is then JSON that is valid against it, and `output_json` its value.",
       }),
     ),
     tier: Type.Optional(

@@ -155,7 +155,7 @@ export interface NativeRequest {
   /** The text appended to the endpoint's URL: a path below it, or a query. */
   readonly suffix: string;
   readonly body: Uint8Array<ArrayBuffer>;
-  /** The client's headers that are passed on. The provider's own headers win. */
+  /** The client's headers that are passed on. The provider's own headers take precedence. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
   /** The workspace whose turns are used to read the answer. */

@@ -38,7 +38,7 @@ export function planCalls(turn: ConversationTurn, tools: readonly ListedTool[]):
 }
 
 /**
- * Plans calls of tools that a client runs. No policy checks these calls, and this model cannot judge what the tools
+ * Plans calls to tools that a client runs. No policy checks these calls, and this model cannot judge what the tools
  * do. It therefore calls only tools that require a search text, and passes the question.
  * @throws UnsupportedFunctionalityError if a required call cannot be made
  */
@@ -56,7 +56,7 @@ export function planClientCalls(
   const calls = planCalls(turn, searching);
   if (calls.length > 0 || toolChoice === undefined || toolChoice.type === "auto") return calls;
   throw new UnsupportedFunctionalityError({
-    functionality: "a call of a tool that requires more than a search text, by builtin/extractive",
+    functionality: "a call to a tool that requires more than a search text, by builtin/extractive",
   });
 }
 

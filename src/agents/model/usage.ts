@@ -39,7 +39,7 @@ export function estimateTokens(bytes: number): number {
  */
 const MOST_BYTES_PER_TOKEN = 128;
 
-/** Bytes of text that may be missing from a count: differences this small are not disputed. */
+/** How many bytes of text may be missing from a count. Smaller differences are not disputed. */
 const DISREGARDED_BYTES = 4_096;
 
 /** Maximum bytes of text for which a provider's token count is plausible. */

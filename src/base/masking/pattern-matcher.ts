@@ -3,7 +3,7 @@ const HAS_NEXT = 1;
 const HAS_BRANCHES = 2;
 
 const ASCII = 128;
-/** Bytes of memory for each node: its flags, label, fallback and longest pattern. */
+/** Memory in bytes for each node: its flags, label, fallback and longest pattern. */
 const PER_NODE = 11;
 
 /** A part of a text, from `start` up to `end`. */

@@ -2,7 +2,7 @@ import { pause, systemClock } from "../../base/clock.ts";
 import { OperatorError } from "../../base/errors.ts";
 import { type OperatorApi, refusal } from "../operator.ts";
 
-/** The most attempts against a busy gateway, which says when to retry. */
+/** Maximum number of attempts against a busy gateway, which says when to retry. */
 const TRIES = 60;
 const LONGEST_WAIT_SECONDS = 60;
 

@@ -8,7 +8,9 @@ import { relax, type SafeSchema } from "./relax.ts";
 /** Returns the errors in a tool's arguments; empty if they are valid. Never throws. */
 export type ArgumentCheck = (input: JsonObject) => readonly FieldError[];
 
-/** The most steps of about a nanosecond, as measured with typebox 1.4.3. A check blocks every other request. */
+/**
+ * Maximum number of steps of about a nanosecond, as measured with typebox 1.4.3. A check blocks every other request.
+ */
 const MOST_STEPS = 40_000_000;
 /** Checking one value against one schema. */
 const NODE = 400;

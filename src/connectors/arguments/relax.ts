@@ -11,8 +11,8 @@ export interface SafeSchema {
 }
 
 /**
- * The most schemas, with references expanded and the entries of `DATA_OF_NODE` included. Copying and compiling that
- * many takes about 30 ms.
+ * Maximum number of schemas, with references expanded and the entries of `DATA_OF_NODE` included. Copying and
+ * compiling that many takes about 30 ms.
  */
 const MOST_NODES = 1_000;
 /** How many values of `enum` and `const`, and names in `required`, cost as much as one schema. */

@@ -10,7 +10,7 @@ import { firstOf, isObject } from "./shape.ts";
 
 const MOST_PAGES = 100;
 const MOST_TOOLS = TOOL_LIMITS.connector.tools;
-/** Bytes of all tools in memory, including their upstream's own names. */
+/** Maximum size in bytes of all tools in memory, including their upstream's own names. */
 const LIST_LIMIT = TOOL_LIMITS.connector.bytes;
 const OWN_NAME_LIMIT = 1_000;
 const TITLE_LIMIT = 300;

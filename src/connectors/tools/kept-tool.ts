@@ -55,7 +55,7 @@ export function bindingOf({ bindingJson }: Pick<KeptTool, "bindingJson">): JsonO
   return bindingJson === undefined ? undefined : objectOf(bindingJson);
 }
 
-/** Bytes of memory that these tools take. */
+/** Memory that these tools take, in bytes. */
 export function bytesOfTools(tools: readonly KeptTool[]): number {
   let bytes = 0;
   for (const tool of tools) bytes += bytesOfTool(tool);

@@ -22,7 +22,7 @@ export class MergedMessage {
   readonly #members = new MergedMembers(this.#kept);
   readonly #usage = new MergedMembers(this.#kept, "all");
   readonly #blocks = new Map<unknown, MergedBlock>();
-  /** Bytes of the texts that could not be merged. */
+  /** Size in bytes of the texts that could not be merged. */
   #otherBytes = 0;
   #hasBegun = false;
   #isWhole = false;
@@ -70,7 +70,7 @@ export class MergedMessage {
     this.#otherBytes += Buffer.byteLength(data);
   }
 
-  /** Bytes of its texts. */
+  /** Size in bytes of its texts. */
   get textBytes(): number {
     return messageTextBytes(this.#content()) + this.#otherBytes;
   }

@@ -59,7 +59,7 @@ export class MergedResponse {
     return [...this.#items.entries()].sort(([first], [second]) => first - second).map(([, item]) => item);
   }
 
-  /** Bytes of the texts that the model wrote. */
+  /** Size in bytes of the texts that the model wrote. */
   get textBytes(): number {
     return responseTextBytes(this.output);
   }

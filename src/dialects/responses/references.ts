@@ -34,7 +34,9 @@ const CONTENT: Readonly<Record<string, readonly string[]>> = {
   tool_search_output: ["tools"],
   additional_tools: ["tools"],
 };
-/** The most items that a request may name. Each may belong to another response, which then has to be read. */
+/**
+ * Maximum number of items that a request may name. Each may belong to another response, which then has to be read.
+ */
 const MOST_REFERENCES = 1_024;
 const READ_MEMBERS = new MemberNames(["id", "type", "role", ...new Set(Object.values(CONTENT).flat())]);
 

@@ -30,7 +30,7 @@ export function booleanAt(value: unknown, path: string): boolean {
 }
 
 /**
- * Excludes hyphens, and so `file-…`, which the AI SDK takes for the id of a file in the account that all workspaces
+ * Excludes hyphens, and so `file-…`, which the AI SDK treats as the id of a file in the account that all workspaces
  * share.
  */
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;

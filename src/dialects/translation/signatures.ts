@@ -19,7 +19,7 @@ const ENCRYPTED = "reasoningEncryptedContent";
 
 /** The longest packed text: more than the encrypted reasoning of 100,000 tokens takes. */
 const MOST_CHARACTERS = 1024 * 1024;
-/** The most members in a packed text. */
+/** Maximum number of members in a packed text. */
 const MOST_MEMBERS = 64;
 
 /**

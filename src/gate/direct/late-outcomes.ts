@@ -11,7 +11,7 @@ const WORKSPACE_LIMIT = 16_384;
 const TEXT_LIMIT = 1_048_576;
 /**
  * The same limit for all waiting answers of one workspace, and for all workspaces together. Without it, a full disk
- * would also fill the memory.
+ * would also exhaust memory.
  */
 const WORKSPACE_TEXT_LIMIT = 16 * TEXT_LIMIT;
 const ALL_TEXT_LIMIT = 64 * TEXT_LIMIT;

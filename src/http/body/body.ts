@@ -51,7 +51,7 @@ export interface RawBody {
   readonly bytes: Uint8Array;
   /** The bytes as parsed. */
   readonly value: unknown;
-  /** Called once if the bytes are dropped because others need the room: the call MUST then end. */
+  /** Called once if the bytes are dropped because other requests need the memory: the call MUST then end. */
   onRefused(refused: (problem: Problem) => void): void;
   /**
    * Reserves more memory from the workspace's share, for texts that the request refers to.

@@ -133,7 +133,7 @@ export function responseRoutes(
       action: "response.delete",
       dialect: RESPONSE_DELETED,
       summary:
-        "Delete a response. Its texts are erased as well if the token acts as no agent and has `settings:write`; " +
+        "Delete a response. Its texts are erased as well if the token does not act as an agent and has `settings:write`; " +
         "the entry is then `payload.erase`",
       slow: true,
     },

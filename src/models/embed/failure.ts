@@ -57,7 +57,7 @@ export function faultOf(error: unknown, now: number): RequestFault {
   const { reason } = describeFailure(error);
   if (!APICallError.isInstance(error)) return { reason, retryable: PASSING.has(reason), refused: false };
   const status = error.statusCode ?? 0;
-  // The SDK's form of a response that it could not read.
+  // The SDK's error for a response that it could not read.
   if ((reason === "error" || reason === "answer_too_large") && status < 300)
     return { reason: "invalid_answer", retryable: false, refused: false };
   const tooLong = status === 500 && TOO_LONG.test(error.responseBody?.slice(0, READ_CHARACTERS) ?? "");

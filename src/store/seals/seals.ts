@@ -30,7 +30,7 @@ export class SealBroken extends Error {
 
 const LABEL = "gatehouse row seals v1";
 const KEY_BYTES = 32;
-/** The most broken rows remembered. Each is reported once per process. */
+/** Maximum number of broken rows remembered. Each is reported once per process. */
 const REMEMBERED = 1_000;
 
 /**

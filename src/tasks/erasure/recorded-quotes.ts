@@ -5,11 +5,11 @@ import { type ParsedEntry, parsedEntry } from "../../ledger/reading/parsed-entry
 import type { Sql } from "../../store/db.ts";
 import { documentsIn, type ErasedLink, provenText, referencesIn, responseIdsIn } from "./response-links.ts";
 
-/** The most ids in one field of an entry. */
+/** Maximum number of ids in one field of an entry. */
 const MOST_IDS = 64;
 /**
- * The most ids of one kind that are recorded. Entries are kept forever, so one text must not add any number of ids to
- * them.
+ * Maximum number of ids of one kind that are recorded. Entries are kept forever, so one text must not add any number
+ * of ids to them.
  */
 const MOST_RECORDED = 4_096;
 /** The ids of responses and of their items. A client may write anything in place of an id. */

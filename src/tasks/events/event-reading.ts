@@ -24,7 +24,7 @@ export class EventReading implements EventReader {
   #log: EventLog | undefined;
   /** The last event that was read entirely. */
   #position: number;
-  /** Bytes of the next event that were given out from the log. */
+  /** How many bytes of the next event have been handed out from the log. */
   #given = 0;
   #readsStore = true;
   #hasBegun = false;
@@ -56,7 +56,7 @@ export class EventReading implements EventReader {
     this.#parts.over(this);
   }
 
-  /** Continues from the store, in which all events are by now. */
+  /** Continues from the store, which contains all events by then. */
   leaveLog(): void {
     this.#log = undefined;
     this.#readsStore = true;
@@ -98,7 +98,7 @@ export class EventReading implements EventReader {
   async #fromStore(): Promise<readonly Uint8Array[] | undefined> {
     const erasures = this.#erasures;
     const next = this.#isErased ? undefined : await this.#parts.stored.next(this.#position, this.#given);
-    // The rest of an event would not fit what the reader has of it. A new reader gets what is left.
+    // The rest of an event would not match the part that the reader already has. A new reader gets what is left.
     if (this.#isErased) throw new Error("an event was erased while it was read");
     if (erasures !== this.#erasures) {
       this.#parts.stored.drop();

@@ -51,7 +51,7 @@ export class EventHub {
 
   /**
    * Forgets a log that has ended, since its events are in the store. Its current readers keep it until they are done,
-   * unless it is long: clients that stopped reading would fill the memory.
+   * unless it is long: clients that stopped reading would exhaust memory.
    */
   close(taskId: string): void {
     const log = this.#logs.get(taskId);

@@ -34,7 +34,7 @@ export class EventLog {
   #letGoUpTo = 0;
   #closed = false;
   #savedUpTo: number;
-  /** Bytes of frames that are not stored yet. */
+  /** Size in bytes of frames that are not stored yet. */
   #unsavedBytes = 0;
   #waiting = new Set<() => void>();
   #turnEnds = false;
@@ -95,7 +95,7 @@ export class EventLog {
     return Math.max(this.#firstId, after + 1);
   }
 
-  /** Bytes of all frames held. */
+  /** Size in bytes of all frames held. */
   get heldBytes(): number {
     return this.#frames.reduce((bytes, frame) => bytes + frame.length, 0);
   }

@@ -3,7 +3,7 @@ import { Fault } from "./fault.ts";
 
 /**
  * Builds a text from pieces, each a block. Limits are checked while it grows, so a small input that expands (a long
- * header repeated in every record) is refused before it fills the memory.
+ * header repeated in every record) is refused before it exhausts memory.
  */
 export class DocumentBuilder {
   readonly #parts: string[] = [];

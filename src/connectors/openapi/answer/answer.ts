@@ -6,7 +6,7 @@ import type { ContentBlock, ToolAnswer } from "../../source.ts";
 import { essence, isJson } from "../operations/media-type.ts";
 import { type CappedBody, readUpTo } from "./read-up-to.ts";
 
-/** Maximum number of bytes of an answer that are read. */
+/** Maximum size in bytes of an answer that are read. */
 const MAX_BYTES = 1_024 * 1_024;
 /** Maximum number of characters of an answer that are passed on. */
 const MAX_TEXT = 1_000_000;

@@ -24,7 +24,7 @@ export function SchemaField({
         <>
           <TextArea
             label="JSON Schema"
-            hint="The output is JSON that is valid under it."
+            hint="The output is JSON that is valid against it."
             isCode
             rows={6}
             value={text}

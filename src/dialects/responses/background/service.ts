@@ -101,7 +101,7 @@ export class BackgroundResponses {
     const { modelCalls, requests, agents, scheduler, ids, clock } = this.#parts;
     const { workspaceId } = call.caller;
     const { model, isStream } = request;
-    // Also if its events are streamed: a dispatched response remains when its client leaves.
+    // Even if its events are streamed: a dispatched response remains when its client leaves.
     await call.count();
     const agent = await callingAgent(agents, call, client.headers);
     const id = ids("resp");
