@@ -36,7 +36,7 @@ export const SEARCH_FIELDS = {
     Type.Integer({
       minimum: 1,
       maximum: 10_000_000,
-      description: "The most characters of all passages together.",
+      description: "Maximum number of characters in all passages together.",
     }),
   ),
 };
