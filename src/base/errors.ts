@@ -47,7 +47,7 @@ const PROBLEMS = {
   rate_limited: [429, "Too many requests", BY_RULE],
   queue_full: [429, "The queue is full", BY_RULE],
   provider_busy: [429, "The model's provider is busy"],
-  // Never received by the client. The status is nginx's.
+  // Never received by the client. The status code is the one that nginx uses.
   client_closed: [499, "The client closed the connection"],
   internal: [500, "Internal error"],
   provider_failed: [502, "The model's provider failed"],

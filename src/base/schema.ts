@@ -22,7 +22,7 @@ const PATH_LIMIT = 300;
 Settings.Set({ maxErrors: ERROR_LIMIT });
 
 export function validator<const Schema extends TSchema>(schema: Schema): Validator<Schema> {
-  // Compiled at the first use: all schemas together take 17 ms, which a start should not wait for.
+  // Compiled at the first use: all schemas together take 17 ms, which startup should not wait for.
   let ready: ReturnType<typeof Compile<Schema>> | undefined;
   const compiled = () => {
     ready ??= Compile(schema);

@@ -9,7 +9,7 @@ export const VIA_HEADER = "gatehouse-via";
 /** The same in `_meta` of an MCP request (an array), which programs and proxies between two Gatehouses pass on. */
 export const VIA_META = "gatehouse/via";
 /**
- * In `_meta` of a tool that a Gatehouse lists to another one: the Gatehouses that a call of it passes through,
+ * In `_meta` of a tool that a Gatehouse lists to another one: the Gatehouses that a call to it passes through,
  * nearest first.
  */
 export const PATH_META = "gatehouse/path";

@@ -255,7 +255,7 @@ export const TABLE = {
   }),
   enforcement: setting("limits.enforcement", oneOf("soft", "enforced"), {
     default: "soft",
-    help: "What happens above a limit: `soft` serves the request and reports it; `enforced` answers 429 and queues tasks.",
+    help: "What happens above a limit: `soft` serves the request and reports it; `enforced` returns 429 and queues tasks.",
   }),
   runningTasksPerNode: setting("limits.running_tasks_per_node", wholeNumber(1, 100_000), {
     default: 256,
@@ -263,7 +263,7 @@ export const TABLE = {
   }),
   queuedTasks: setting("limits.queued_tasks", wholeNumber(1, 10_000_000), {
     default: 10_000,
-    help: "The number of tasks that may wait in a workspace's queue. When it is full, dispatching answers 429 `queue_full`.",
+    help: "The number of tasks that may wait in a workspace's queue. When it is full, dispatching returns 429 `queue_full`.",
   }),
   webhook: setting("notify.webhook", httpUrl("hook"), {
     secret: true,

@@ -36,7 +36,7 @@ export const SEARCH_FIELDS = {
     Type.Integer({
       minimum: 1,
       maximum: 10_000_000,
-      description: "Maximum number of characters in all passages together.",
+      description: "The maximum number of characters in all passages together.",
     }),
   ),
 };

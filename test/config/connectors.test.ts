@@ -107,7 +107,7 @@ describe("refused", () => {
   });
 });
 
-describe("taken", () => {
+describe("accepted", () => {
   test.each([
     ["base64", key.toString("base64")],
     ["base64 without padding", key.toString("base64").slice(0, -1)],

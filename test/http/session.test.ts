@@ -63,7 +63,7 @@ describe("a cookie that is not a session's is ignored", () => {
   });
 });
 
-describe("an Authorization header wins over the cookie", () => {
+describe("an Authorization header takes precedence over the cookie", () => {
   test.each([
     ["", "unauthenticated"],
     ["Basic dXNlcjpwYXNz", "unauthenticated"],

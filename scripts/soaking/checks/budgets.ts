@@ -51,7 +51,7 @@ export function reservedBy({ detail }: TimedEntry): number {
   return Number(detail?.reserved ?? detail?.price ?? 0);
 }
 
-/** Maximum number of that the agent may possibly spend at that time. */
+/** The most that the agent may possibly spend at that time. */
 function perhapsAllowed(allowances: readonly Allowance[], at: number): number {
   return Math.max(...allowances.filter(({ askedAt }) => askedAt <= at).map(({ micros }) => micros));
 }

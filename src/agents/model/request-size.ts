@@ -159,14 +159,14 @@ function valueBytes(value: unknown, measure: Measure): number {
 }
 
 /**
- * Size in bytes of a text in UTF-8, computed without encoding it. A lone surrogate counts as its replacement
+ * Size in bytes of a string in UTF-8, computed without encoding it. A lone surrogate counts as its replacement
  * character, three bytes.
  */
 export function textBytes(text: string): number {
   return scan(text, 0);
 }
 
-/** Size in bytes of a text inside a JSON string, with quotes, backslashes and control characters escaped. */
+/** Size in bytes of a string as JSON, with quotes, backslashes and control characters escaped. */
 export function jsonBytes(text: string): number {
   return scan(text, 1);
 }

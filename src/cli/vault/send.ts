@@ -32,7 +32,7 @@ export async function send(
   }
 }
 
-/** As `send`, for calls that must succeed. @throws also OperatorError with the server's message */
+/** Like `send`, but for calls that must succeed. @throws also OperatorError with the server's message */
 export async function ask<T>(api: OperatorApi, path: string, stop: AbortSignal): Promise<T> {
   const response = await send(api, "GET", path, undefined, stop);
   if (!response.ok) throw await refusal(response);

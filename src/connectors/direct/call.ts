@@ -274,7 +274,7 @@ export class DirectCalls {
   }
 }
 
-/** @param signal the call's, which may have aborted it */
+/** @param signal the call's signal, which may have aborted it */
 function outcomeOf(
   invocation: Invocation,
   { reason }: AbortSignal,

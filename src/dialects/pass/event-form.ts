@@ -1,7 +1,7 @@
 import { endOfQuoted } from "../../base/json-limits.ts";
 import { isMembers, type Members, parsedOrNothing } from "../json.ts";
 
-/** A member that varies from one event to the next: a text or a whole number. */
+/** A member that varies from one event to the next: a string or a whole number. */
 export interface VaryingMember {
   /** The object that has the member. */
   readonly holder: Members;
@@ -11,7 +11,7 @@ export interface VaryingMember {
 /** Finds the varying members of an event's value, always in the same order. Empty if it has none. */
 export type FindVarying = (value: unknown) => readonly VaryingMember[];
 
-/** The first of these members that is a text. */
+/** The first of these members that is a string. */
 export function textMember(value: unknown, names: readonly string[]): readonly VaryingMember[] {
   if (!isMembers(value)) return [];
   const name = names.find((each) => typeof value[each] === "string" && value[each] !== "");

@@ -21,7 +21,7 @@ export function listAt(value: unknown, path: string): readonly unknown[] {
 
 export function textAt(value: unknown, path: string): string {
   if (typeof value === "string") return value;
-  throw invalidAt(path, "must be a text");
+  throw invalidAt(path, "must be a string");
 }
 
 export function booleanAt(value: unknown, path: string): boolean {

@@ -15,7 +15,7 @@ export interface ModelView {
   /** The provider; `gatehouse` for aliases and tiers. */
   readonly owned_by: string;
   readonly display_name: string;
-  /** As `id`. */
+  /** Like `id`. */
   readonly name: string;
   /** Null for a tier. */
   readonly provider: string | null;

@@ -43,7 +43,7 @@ export interface RequestFault extends EmbeddingFault {
 
 const PASSING = new Set(["timeout", "connection", "cut", "rate_limited"]);
 const REFUSALS = new Set([400, 413, 422]);
-/** llama.cpp and similar servers answer 500 to a text that does not fit: ggml-org/llama.cpp#7389. */
+/** llama.cpp and similar servers return 500 for a text that does not fit: ggml-org/llama.cpp#7389. */
 const TOO_LONG = /too (?:large|long)|context (?:length|size|window)|physical batch size/i;
 /** The maximum number of characters of an error's body that are examined. */
 const READ_CHARACTERS = 2_000;

@@ -58,7 +58,7 @@ export function hasIntactRow(read: ReadRows, seals: RowSeals): boolean {
   return false;
 }
 
-/** All columns, since a database of an earlier version lacks those that were added since. */
+/** All columns, since a database from an earlier version lacks those that were added since. */
 function selectOf(table: SealedName): string {
   return `SELECT * FROM main.${table}`;
 }

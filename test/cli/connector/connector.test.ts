@@ -111,7 +111,7 @@ describe.each([
     expect(JSON.stringify(added)).not.toContain("sk-shop");
   });
 
-  test("list: a table with the builtin ones, problems below it, and the tools with their marks", async () => {
+  test("list: a table with the built-in ones, problems below it, and the tools with their marks", async () => {
     const table = await desk.out(["connector", "list"]);
     expect(table).toStartWith("NAME");
     expect(table).toMatch(/^files +mcp +ready +\d+ +\* +user:\w+$/m);

@@ -153,7 +153,7 @@ export class MessageEvents {
   }
 
   #beginCall({ id, toolName, providerMetadata, providerExecuted }: Part<"tool-input-start">): void {
-    if (providerExecuted) throw inexpressible("a call of one of the provider's own tools");
+    if (providerExecuted) throw inexpressible("a call to one of the provider's own tools");
     this.#callsTools = true;
     const signatures = callSignature(this.#target, id, providerMetadata);
     for (const { signature } of signatures) this.#sign(this.#beginThoughts(), signature);

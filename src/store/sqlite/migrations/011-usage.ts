@@ -9,7 +9,7 @@ import type { Migration } from "../migrate.ts";
  * The index contains the columns that agents are ranked by, without the facts, which are many times as long.
  */
 export const USAGE: Migration = {
-  name: "what was used over time",
+  name: "usage over time",
   sql: `
 CREATE TABLE usage_counts (
   workspace_id INTEGER NOT NULL,
