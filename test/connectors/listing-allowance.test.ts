@@ -23,7 +23,7 @@ afterEach(async () => {
 const refresh = (name: string) => bench.connectors.refresh(bench.call("connector.refresh"), name);
 const refusal = (promise: Promise<unknown>) =>
   promise.then(
-    () => "accepted",
+    () => "taken",
     ({ status, code, headers }: Problem) => [status, code, headers],
   );
 
@@ -44,7 +44,7 @@ test("refreshes past the allowance are refused before the upstream is asked, and
   expect(await refusal(bench.create("other"))).toEqual([429, "rate_limited", { "Retry-After": "2" }]);
   expect(lists).toBe(most);
   await bench.clock.advance(2_000);
-  expect(await refusal(refresh("up"))).toBe("accepted");
+  expect(await refusal(refresh("up"))).toBe("taken");
   expect(await refusal(refresh("up"))).toMatchObject([429, "rate_limited", {}]);
 });
 

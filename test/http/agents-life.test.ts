@@ -50,11 +50,11 @@ describe("an unknown agent answers 404 agent_not_found", () => {
 });
 
 test("a name can be used once: 409 agent_exists, and the first agent is unchanged", async () => {
-  await gateway.agent("accepted");
-  const body = { name: "accepted", owner: "another", memory_scope: "/" };
+  await gateway.agent("taken");
+  const body = { name: "taken", owner: "another", memory_scope: "/" };
   const answers = await Promise.all([1, 2, 3].map(() => gateway.call("POST", "/v1/agents", { body })));
   for (const answer of answers) expect([answer.status, answer.body.code]).toEqual([409, "agent_exists"]);
-  expect(await read("accepted")).toMatchObject({ owner: "tests", version: 1 });
+  expect(await read("taken")).toMatchObject({ owner: "tests", version: 1 });
 });
 
 test("of ten simultaneous creations of one name, one succeeds", async () => {

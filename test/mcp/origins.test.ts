@@ -14,7 +14,7 @@ function judge([, rules, host, origin]: Case): string {
   if (origin !== null) headers.set("origin", origin);
   try {
     refuseForeign(headers, rules);
-    return "accepted";
+    return "taken";
   } catch (error) {
     return error instanceof Error && "code" in error ? String(error.code) : "broken";
   }
@@ -76,7 +76,7 @@ describe("refused:", () => {
 
 describe("accepted:", () => {
   test.each(TAKEN.map((each) => [each[0], each] as const))("%s", (_, each) => {
-    expect(judge(each)).toBe("accepted");
+    expect(judge(each)).toBe("taken");
   });
 });
 

@@ -54,7 +54,7 @@ async function judge(
   const sent = upstream.calls.length - before;
   const mcp = last.error?.data.code ?? (sent === 1 ? "called" : "not sent");
   if (last.error && sent > 0) throw new Error("it was refused, but sent anyway");
-  return { listed: shown.includes(tool), mcp, rest: task.body.code ?? "accepted" };
+  return { listed: shown.includes(tool), mcp, rest: task.body.code ?? "taken" };
 }
 
 describe("a tool is refused and not listed:", () => {
@@ -104,7 +104,7 @@ describe("a tool is called and listed", () => {
     ["by a glob of both", "up.search_issues", { scopes: ["tools:up.search_*"], tools: ["*issues"] }],
     ["by an administrator", "up.get-it", { scopes: ["admin"] }],
   ])("%s", async (_, tool, rights) => {
-    expect(await judge(tool, rights)).toEqual({ listed: true, mcp: "called", rest: "accepted" });
+    expect(await judge(tool, rights)).toEqual({ listed: true, mcp: "called", rest: "taken" });
   });
 
   test("by its dotted name and by its shown name, which are the same tool", async () => {
