@@ -103,7 +103,7 @@ function checkFrames({ bytes, streamBytes, json, tooLarge, jsonTooLarge }: BodyL
   };
 }
 
-/** Checks the JSON both as one text and as event data, since some readers look for events regardless of the type. */
+/** Checks the JSON both as a whole and as event data, since some readers look for events regardless of the type. */
 function checkWhole({ bytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check {
   const whole = new JsonMeter(json);
   const events = new EventMeter(json);

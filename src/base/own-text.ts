@@ -6,7 +6,7 @@ export function ownText(text: string): string {
   return ownJson(text);
 }
 
-/** Copies every text in a plain JSON value. */
+/** Copies every string in a plain JSON value. */
 export function ownJson<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value)) as Value;
 }

@@ -38,7 +38,7 @@ export interface CallableModel {
    * @throws Problem 403 `model_forbidden` before anything is sent; a TimeoutError; the provider's errors
    */
   send(sent: SentRequest): Promise<DialectAnswer>;
-  /** Masks the provider's address and credentials in texts from the provider. */
+  /** Masks the provider's address and credentials in text from the provider. */
   readonly hide: (text: string) => string;
 }
 

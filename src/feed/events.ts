@@ -31,7 +31,7 @@ export interface WorkspaceUsage {
 }
 
 /**
- * The events of a workspace's feed and their data: ids, names, numbers and states, never user texts. Each is the
+ * The events of a workspace's feed and their data: ids, names, numbers and states, never text from users. Each is the
  * current state of one object, so a later event about it replaces an earlier one.
  */
 export interface FeedEvents {

@@ -6,7 +6,7 @@ import type { DispatchRequest } from "../tasks/queue/dispatch-request.ts";
 import { DocumentId } from "../vault/fields.ts";
 import { refuseTwice } from "./body/body.ts";
 
-/** The maximum number of characters in all texts of a task. */
+/** The maximum total number of characters in a task's text. */
 const TEXT_LENGTH = 1_000_000;
 /** The maximum number of bytes in all files of a task. As base64 they take 8 MiB of the 10 MiB that a body may have. */
 const FILE_BYTES = 6 * 1024 * 1024;

@@ -53,7 +53,7 @@ export async function asJson(response: Response, hold: (bytes: number) => Answer
   return new Response(answers.length === 1 ? answers[0] : `[${answers.join(",")}]`, { headers });
 }
 
-/** The JSON texts of the answers in a stream. */
+/** The answers in a stream, as JSON text. */
 async function answersOf(response: Response, hold: (bytes: number) => AnswerPlace): Promise<string[]> {
   const answers: string[] = [];
   const parser = createParser({

@@ -93,7 +93,7 @@ const LEAST_SECRET = 8;
 const NONE: readonly string[] = [];
 
 /**
- * Masks a provider's address and its credentials in a text from that provider, in every form of `formsOf`.
+ * Masks a provider's address and its credentials in text from that provider, in every form of `formsOf`.
  * @param issued the secrets issued so far. MUST be a new array whenever they change
  */
 export function hideSecrets(

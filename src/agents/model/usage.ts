@@ -27,7 +27,7 @@ export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
   };
 }
 
-/** Estimated tokens of a text in UTF-8: four bytes each, rounded up. */
+/** Estimated number of tokens in UTF-8 text: four bytes each, rounded up. */
 export function estimateTokens(bytes: number): number {
   return Math.ceil(bytes / 4);
 }

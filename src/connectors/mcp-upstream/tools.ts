@@ -69,7 +69,7 @@ export async function listTools(ask: FetchToolPage, parts: ListParts): Promise<T
 /** The tools of the pages received so far. */
 class GatheredTools {
   readonly #parts: ListParts;
-  /** By the upstream's own name. A text says why the tool is not offered; its name still counts as used. */
+  /** By the upstream's own name. A string says why the tool is not offered; its name still counts as used. */
   readonly #tools = new Map<string, KeptTool | string>();
   readonly #leftOut: string[] = [];
   #entries = 0;

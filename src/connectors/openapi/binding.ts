@@ -30,7 +30,7 @@ const Parameter = Type.Object({
 });
 
 const Field = Type.Object({
-  /** The argument is base64, or a list of base64 texts. The decoded bytes are sent. */
+  /** The argument is base64, or a list of base64 strings. The decoded bytes are sent. */
   binary: Type.Optional(Type.Boolean()),
   mediaType: Type.Optional(Type.String()),
   writing: Type.Optional(Writing),

@@ -17,7 +17,7 @@ export interface DocumentText {
 /**
  * The text of a document that is given as a URL or as text.
  * @param grow called with its length so far, while it is fetched
- * @throws DocumentFault if it is too long or not a text; ConnectorError or what `fetch` or `grow` throws if it cannot
+ * @throws DocumentFault if it is too long or not text; ConnectorError or what `fetch` or `grow` throws if it cannot
  *   be fetched
  */
 export async function fetchDocument(

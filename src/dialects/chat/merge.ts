@@ -43,7 +43,7 @@ export class MergedCompletion {
   readonly #kept = new MemberLimit();
   readonly #head = new MergedMembers(this.#kept, COUNTERS);
   readonly #usage = new MergedMembers(this.#kept, "all");
-  /** Size in bytes of the texts that could not be merged. */
+  /** Size in bytes of the text that could not be merged. */
   #otherBytes = 0;
   #isExact = true;
 
@@ -63,7 +63,7 @@ export class MergedCompletion {
     return choices.length >= this.#answers && choices.every(({ finishReason }) => finishReason !== null);
   }
 
-  /** Size in bytes of the texts that the model has written. */
+  /** Size in bytes of the text that the model has written. */
   get textBytes(): number {
     let bytes = this.#otherBytes;
     for (const { texts, toolCalls } of this.#choices.values()) {

@@ -1,7 +1,7 @@
 import { field, textBytesOf } from "../json.ts";
 
 /**
- * Size in bytes of the texts that the model wrote in a message's content: without signatures, encrypted thinking and
+ * Size in bytes of the text that the model wrote in a message's content: without signatures, encrypted thinking and
  * the results of tools that the provider runs.
  */
 export function messageTextBytes(content: unknown): number {

@@ -19,7 +19,7 @@ export function textMember(value: unknown, names: readonly string[]): readonly V
 }
 
 const QUOTE = '"';
-/** A text without escapes, as most are. The characters are those that RFC 8259, section 7, allows. */
+/** A string without escapes, as most are. The characters are those that RFC 8259, section 7, allows. */
 const PLAIN_TEXT = /"[ !#-[\]-\uffff]*"/y;
 const COLONS = [":", ": "];
 /** A whole number that is read exactly, with nothing after it that belongs to a number. */
@@ -113,7 +113,7 @@ function probeOf({ holder, name }: VaryingMember, index: number): string | numbe
   return typeof holder[name] === "string" ? PROBE_TEXT + index : PROBE_NUMBER + index;
 }
 
-/** The text or whole number that begins here, and the position after it. */
+/** The string or whole number that begins here, and the position after it. */
 function readValue(json: string, at: number): { value: unknown; end: number } | undefined {
   const plain = endOf(PLAIN_TEXT, json, at);
   if (plain > 0) return { value: json.slice(at + 1, plain - 1), end: plain };

@@ -68,7 +68,7 @@ export function responseRoutes(
     headers: AGENT_HEADERS,
     status: 200,
   };
-  /** Counts texts that are read as memory of the workspace, like bodies, until the answer is ready. */
+  /** Counts text that is read as memory of the workspace, like bodies, until the answer is ready. */
   async function counted<Body>(call: Call, read: (hold: HoldMemory) => Promise<Body>): Promise<Body> {
     const texts = endpoints.bodies.open(call.caller.workspaceId);
     texts.complete();

@@ -26,7 +26,7 @@ export interface Provider {
   embeddingModel(name: string): EmbeddingModelV4 | undefined;
   /** The provider's endpoint for a dialect; null if the provider does not support that dialect. */
   native(dialect: Dialect): NativeEndpoint | null;
-  /** Masks the provider's address and credentials in texts from the provider. */
+  /** Masks the provider's address and credentials in text from the provider. */
   hide(text: string): string;
 }
 

@@ -7,7 +7,8 @@ import { encodeFrame, type TaskEventName, type TaskEvents } from "./frames.ts";
  */
 const QUICK_FRAMES = 20_000;
 /**
- * The minimum UTF-16 code units in a text frame after `QUICK_FRAMES`, unless another event or the end comes first.
+ * The minimum number of UTF-16 code units in a text frame after `QUICK_FRAMES`, unless another event or the end comes
+ * first.
  */
 const LEAST_TEXT = 1_024;
 /**

@@ -17,7 +17,7 @@ const WORD_LIMIT = 40;
 const CACHE_LIMIT = 20_000;
 const grams = new Map<string, Float64Array>();
 
-/** The texts that make up a passage's vector. */
+/** The text that makes up a passage's vector. */
 export interface PassageWords {
   readonly title: readonly string[];
   /** Headings above the passage that do not occur in it. */

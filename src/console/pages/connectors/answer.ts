@@ -13,8 +13,8 @@ interface Block {
 }
 
 /**
- * Converts MCP content blocks (specification 2025-11-25, `ContentBlock`) and structured content to parts. JSON texts
- * are parsed, and a text that repeats the structured content is dropped.
+ * Converts MCP content blocks (specification 2025-11-25, `ContentBlock`) and structured content to parts. JSON text
+ * is parsed, and text that repeats the structured content is dropped.
  */
 export function answerParts(
   content: readonly Block[],

@@ -38,7 +38,7 @@ export class MessageEvents {
   readonly #texts = new Map<string, StreamedBlock>();
   readonly #thoughts = new Map<string, Thoughts>();
   readonly #inputs = new Map<string, ToolInput>();
-  /** Citations for a text that has not begun yet. */
+  /** Citations for text that has not begun yet. */
   #citations: object[] = [];
   #hasBegun = false;
   #callsTools = false;

@@ -151,7 +151,7 @@ export class BackgroundResponses {
 
   /**
    * Reads the events of a response after the id `after`.
-   * @param hold called with the bytes of texts that are read before the first event
+   * @param hold called with the size of the text read before the first event
    * @param memory for the events
    * @throws Problem 404 `not_found`, 400 `unsupported_parameter` if the response was not requested as a stream
    */

@@ -19,7 +19,7 @@ export interface ResponseLinks {
   readonly before: readonly ConversationItem[];
   /** The items that the request names by id. */
   readonly items: ReadonlyMap<string, ConversationItem>;
-  /** Size in bytes of these texts as a provider reads them. */
+  /** Size in bytes of this text as a provider reads it. */
   readonly bytes: number;
   /** Whether this provider knows all of these ids. */
   isKnownTo(provider: string): boolean;

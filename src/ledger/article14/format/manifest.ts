@@ -287,7 +287,7 @@ export function parseManifest(json: string): Manifest {
 
 const DAY_MS = 86_400_000;
 
-/** Compares times as texts, which is correct for this format. @throws ManifestError */
+/** Compares times as strings, which is correct for this format. @throws ManifestError */
 function checkPeriod({
   created_at,
   range: { from, to, date },
