@@ -56,7 +56,7 @@ export interface CallOrigin {
   readonly credential: Credential;
   /** The client's address, to count refused calls by source. */
   readonly source: string;
-  /** The Gatehouses that the request has passed through before. */
+  /** The Gatehouse instances that the request has passed through before. */
   readonly via?: Via;
 }
 

@@ -87,7 +87,7 @@ function isContent(value: unknown): boolean {
 
 const CONTAINER_MEMBERS = ["container", "container_id"];
 const ID_MEMBERS = new MemberNames([...ACCOUNT_MEMBERS, ...CONTAINER_MEMBERS]);
-/** Also covers the origins of texts that are present: the provider resolves no ids in them. */
+/** Also skips annotations and results, which state where a text comes from: the provider resolves no ids in them. */
 const NO_IDS: ReadonlySet<string> = new Set([...OWN_MEMBERS, "annotations", "results"]);
 
 /**

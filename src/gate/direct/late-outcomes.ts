@@ -55,7 +55,7 @@ export class LateOutcomes {
     this.#log = log;
   }
 
-  /** Whether there is room for a text. If not, the outcome MUST be kept without the text. */
+  /** Whether there is room for this much text. If not, the outcome MUST be kept without its text. */
   fits(workspaceId: number, characters: number): boolean {
     let all = characters;
     for (const held of this.#held.values()) all += held.characters;

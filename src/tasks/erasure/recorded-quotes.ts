@@ -63,8 +63,8 @@ export async function quotesIn(
 }
 
 /**
- * As many details as the ids need. Each has the first of the response's ids, which is its own: it connects what they
- * record.
+ * Splits the ids over as many details as they need. Each detail repeats the response's own id, which comes first and
+ * shows that the details belong together.
  */
 function detailsOf(
   documents: readonly string[],

@@ -93,7 +93,7 @@ export class QuotingResponses {
   }
 }
 
-/** A text, compared with its entry. Undefined if it was erased or changed: a changed text must not cause an erasure. */
+/** Text, compared with its entry. Undefined if it was erased or changed: changed text must not cause an erasure. */
 export async function provenText(
   db: Pick<Sql, "get">,
   { workspaceId, seq, kind }: { workspaceId: number; seq: number; kind: "input" | "output" },

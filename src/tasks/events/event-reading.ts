@@ -8,12 +8,12 @@ export interface EventReadingParts {
   /** Read the events above this id. */
   readonly after: number;
   /**
-   * Undefined if the task has finished. Taken when the reading begins, so that the events of a task that finishes in
+   * Undefined if the task has finished. Taken when reading begins, so that the events of a task that finishes in
    * the meantime are not missed between its log and the store.
    */
   readonly log: EventLog | undefined;
   readonly stored: StoredEvents;
-  /** Called when the reading has begun, and when it is over. */
+  /** Called when reading has begun, and when it is over. */
   readonly begun: (reading: EventReading) => void;
   readonly over: (reading: EventReading) => void;
 }
@@ -41,7 +41,7 @@ export class EventReading implements EventReader {
 
   async next(): Promise<readonly Uint8Array[] | null> {
     if (this.#isClosed) return null;
-    // Only now: a reading that never begins is never closed either.
+    // Only now: a read that never begins is never closed either.
     if (!this.#hasBegun) this.#parts.begun(this);
     this.#hasBegun = true;
     const part = await this.#read();

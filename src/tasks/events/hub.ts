@@ -35,7 +35,7 @@ export class EventHub {
   /**
    * Returns the log of an unfinished task, created for its first reader or at its start. `firstId` is 2 for a new
    * task: 1 is `task.created`.
-   * @param via the Gatehouses that its dispatch passed through; unknown after a restart
+   * @param via the Gatehouse instances that its dispatch passed through; unknown after a restart
    */
   open(taskId: string, firstId: number, via: Via = []): EventLog {
     const known = this.#logs.get(taskId);

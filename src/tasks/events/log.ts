@@ -26,7 +26,7 @@ const JOINED_TEXT = 8_192;
  * frames) if they arrive at once, and 23 MB (20,274 frames) if each arrives in its own turn.
  */
 export class EventLog {
-  /** The Gatehouses that the task's dispatch passed through. Its calls pass them on. */
+  /** The Gatehouse instances that the task's dispatch passed through. Its calls pass them on. */
   readonly via: Via;
   readonly #frames: Uint8Array[] = [];
   /** The id of the first frame held; ids of later frames follow it. */

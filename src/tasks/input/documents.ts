@@ -26,7 +26,7 @@ export class DocumentUnavailable extends Error {
   override readonly name = "DocumentUnavailable";
 }
 
-/** @throws Problem 422 `validation_failed` naming the place of a document outside the boundary */
+/** @throws Problem 422 `validation_failed` naming the location of a document outside the boundary */
 export async function checkDocuments(
   vault: DocumentReads,
   workspaceId: number,

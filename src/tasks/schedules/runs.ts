@@ -34,8 +34,8 @@ export interface ScheduleRunsParts {
 type DueSchedule = Schedule & { readonly nextAt: number };
 
 /**
- * A time longer ago than this counts as missed: the process was not running, or the clock was set. Cron's own
- * resolution is a minute.
+ * A time further in the past than this counts as missed: the process was not running, or the clock was set. Cron's
+ * own resolution is a minute.
  */
 const MISSED_AFTER_MS = 60_000;
 /** Schedules whose tasks are dispatched concurrently, sharing syncs. */

@@ -1,9 +1,9 @@
 import { detached, hash53, isStopWord } from "./words.ts";
 
 /**
- * `builtin/lexical`: a text as the character n-grams of its words, hashed into a vector (the "hashing trick",
- * Weinberger et al. 2009). Texts with similar spelling are near each other, whatever their meaning: lexical, never
- * semantic.
+ * `builtin/lexical`: represents text as the character n-grams of its words, hashed into a vector (the "hashing
+ * trick", Weinberger et al. 2009). Texts with similar spelling are near each other, whatever their meaning: lexical,
+ * never semantic.
  */
 export const LEXICAL_DIMENSIONS = 256;
 /** MUST change whenever the vectors change. The segments contain copies of them and must then be rebuilt. */
