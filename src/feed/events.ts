@@ -3,7 +3,7 @@ import { hasScope, type NamedScope } from "../access/scopes.ts";
 import type { Enforcement, WorkspaceStatus } from "../access/workspaces.ts";
 import type { FeedRights } from "./rights.ts";
 
-/** A task without texts. Times are RFC 3339 and credits whole, as in `GET /v1/tasks/:id`. */
+/** A task without its text. Times are RFC 3339 and credits whole, as in `GET /v1/tasks/:id`. */
 export interface TaskChange {
   readonly id: string;
   readonly agent: string;

@@ -33,7 +33,7 @@ export class ConflatingQueue {
     return this.#mark === null && this.#waiting.size === 0;
   }
 
-  /** A waiting key keeps its place, so frequent changes do not postpone it for ever. */
+  /** A waiting key keeps its place, so frequent changes do not postpone it forever. */
   put(key: string, text: string): void {
     if (this.#waiting.size >= this.#limit && !this.#waiting.has(key)) this.reset();
     else this.#waiting.set(key, text);

@@ -1,6 +1,6 @@
 import { isCompiled } from "../base/compiled.ts";
 
-/** Verbs of the command line for this program's own processes. Not shown in any help text. */
+/** Commands for this program's own processes. Not shown in any help text. */
 export const READ_DOCUMENTS = "read-documents";
 export const READ_API_DOCUMENTS = "read-api-documents";
 

@@ -108,7 +108,7 @@ class TrieBuilder {
   readonly #branches: Map<number, Map<number, number>>;
   #size = 1;
 
-  /** @param most the most nodes */
+  /** @param most the maximum number of nodes */
   constructor(most: number, branches: Map<number, Map<number, number>>) {
     this.flags = new Uint8Array(most);
     this.labels = new Uint16Array(most);
