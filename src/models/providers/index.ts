@@ -78,7 +78,7 @@ export async function createProviders(
 
 /**
  * Returns the same object for all calls to a model. The SDK builds a schema for each object: a new one for every task
- * took 10 to 25 % of a stream's time.
+ * took 10 to 25% of a stream's time.
  */
 function remember<Model>(make: (model: string) => Model): (model: string) => Model {
   const made = new Map<string, Model>();
