@@ -205,11 +205,11 @@ test("texts are erased permanently, and the page shows that they are gone", asyn
   await button(page, "Erase content …").click();
   await button(page, "Erase for good").click();
   await page.getByText("It was erased").waitFor();
-  await activity(page).getByText("were erased").waitFor();
+  await activity(page).getByText("was erased").waitFor();
   expect(await page.locator("main").textContent()).not.toContain("secret question");
   expect(await page.locator(".live-text").count()).toBe(0);
   expect(await read(id)).toMatchObject({ prompt: null, output: null });
-  await timeline(page).getByText("Texts erased").waitFor();
+  await timeline(page).getByText("Content erased").waitFor();
 });
 
 test("a task that does not exist is reported as missing", async () => {
