@@ -43,7 +43,7 @@ export interface GatewayOptions {
 }
 
 /**
- * The composition root: creates every part, in the order of a start. A phase uses only parts created by earlier
+ * The composition root: creates every part, in startup order. A phase uses only parts created by earlier
  * phases.
  * @throws OperatorError if the data directory is in use, cannot be written or belongs to a newer version
  */

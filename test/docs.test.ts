@@ -295,7 +295,7 @@ test("the configuration of the README is valid", async () => {
   expect(await check.exited).toBe(0);
 });
 
-test("docs/command-line.md lists every verb, and no other", async () => {
+test("docs/command-line.md lists every command, and no other", async () => {
   const help = Bun.spawn(["bun", main, "--help"], { cwd: folder, stdout: "pipe" });
   const [, commands = ""] = (await new Response(help.stdout).text()).split("Commands:");
   const verbs = [...commands.matchAll(/^ {2}([\w-]+)/gm)].map(([, verb]) => verb);
@@ -307,7 +307,7 @@ test("docs/command-line.md lists every verb, and no other", async () => {
   expect(listed.length).toBeGreaterThan(5);
 });
 
-test("every verb and script that a page names exists", async () => {
+test("every command and script that a page names exists", async () => {
   const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "src/README.md", ...DOCS]
     .map(page)
     .join("\n");

@@ -76,7 +76,7 @@ export class Workshop {
   }
 
   /**
-   * Runs a verb of the command line to its end. `output` contains both its outputs, and `mostBytes` is its peak
+   * Runs a command of the command line to its end. `output` contains both its outputs, and `mostBytes` is its peak
    * resident memory.
    */
   async verb(...args: readonly string[]): Promise<{

@@ -1,12 +1,12 @@
 import type { Agent } from "./agents.ts";
 
 /**
- * The most agents cached, each under two keys. A read right after a write costs the reading connection its page
- * cache, so looking up an agent by query took as long as writing its ledger entry (each a tenth of a GET's time,
+ * Maximum number of cached agents, each under two keys. A read right after a write costs the reading connection its
+ * page cache, so looking up an agent by query took as long as writing its ledger entry (each a tenth of a GET's time,
  * profiled).
  */
 const MOST_KEYS = 10_000;
-/** The most characters of instructions in the cache. One agent may have 100,000. */
+/** Maximum number of characters of instructions in the cache. One agent may have 100,000. */
 const MOST_CHARACTERS = 32 * 1024 * 1024;
 
 /** An agent as last read. Outdated after a change to any agent; then it is used only if the store cannot be read. */

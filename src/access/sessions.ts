@@ -109,9 +109,9 @@ const OPEN = `FROM sessions s JOIN tokens t ON t.id = s.token_id LEFT JOIN agent
 const SELECT = `SELECT s.id, s.token_id, t.name, a.name AS agent, t.person, s.user_agent, s.created_at, s.last_used_at,
   s.expires_at ${OPEN}`;
 
-/** The most sessions cached, so a call costs a hash instead of a query. */
+/** Maximum number of cached sessions, so a call costs a hash instead of a query. */
 const CACHE_LIMIT = 10_000;
-/** The most sessions per token, so a program that signs in repeatedly does not fill the table. */
+/** Maximum number of sessions per token, so a program that signs in repeatedly does not fill the table. */
 const PER_TOKEN = 100;
 const USER_AGENT_LENGTH = 200;
 const PURGE_LIMIT = 1_000;

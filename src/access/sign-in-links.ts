@@ -32,7 +32,7 @@ export interface RedeemedLink extends LinkedToken {
 }
 
 const LINK_MS = 30 * 60_000;
-/** The most unused links. Beyond that, the oldest becomes invalid. */
+/** Maximum number of unused links. Beyond that, the oldest becomes invalid. */
 const LINK_LIMIT = 100;
 
 interface UnusedLink extends LinkedToken {

@@ -123,7 +123,7 @@ function secretUntil(
 /** Undefined if the token's agent is archived, or this server did not write the row. */
 export function callerFrom(seals: RowSeals, row: TokenRow): Caller | undefined {
   if (!seals.fits("tokens", row)) return undefined;
-  // Agents are archived, never deleted: without its agent's row, the token would act as no agent.
+  // Agents are archived, never deleted: without its agent's row, the token would not act as an agent.
   if (row.agent_id !== null && (row.agent === null || row.agent_archived_at !== null)) return undefined;
   return {
     workspaceId: row.workspace_id,

@@ -74,8 +74,8 @@ export interface Tokens {
   /** Counts a use of the token by one of its sessions. */
   countUse(workspaceId: number, id: string): void;
   /**
-   * The newest valid token that has `admin`, acts as no agent and names no person, so its decisions are attributed to
-   * nobody else. With the hash of its current secret.
+   * The newest valid token that has `admin`, does not act as an agent and does not name a person, so its decisions
+   * are attributed to nobody else. With the hash of its current secret.
    */
   newestAdmin(workspaceId: number): Promise<SignInToken | undefined>;
   /** Issues a token. If `secret` is given, it becomes the token's secret (for the operator's own first token). */

@@ -12,7 +12,7 @@ export interface AgentOptions {
   readonly model: ModelOption | readonly ModelOption[];
   /** The system prompt. */
   readonly instructions?: string;
-  /** The user's input: a text, or a conversation whose last message is the user's. */
+  /** The user's input: a string, or a conversation whose last message comes from the user. */
   readonly prompt: string | readonly Message[];
   /** Makes the answer a JSON value described by a schema. Default: the answer is text. */
   readonly output?: OutputOption;

@@ -31,7 +31,7 @@ export function outputInstructions(
 ): string | undefined {
   if (!output) return instructions;
   const asked =
-    "Your final answer must be one JSON value that is valid under this JSON Schema, without a code fence or any other text:\n" +
+    "Your final answer must be one JSON value that is valid against this JSON Schema, without a code fence or any other text:\n" +
     JSON.stringify(output.schema);
   return instructions === undefined || instructions === "" ? asked : `${instructions}\n\n${asked}`;
 }

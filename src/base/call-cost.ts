@@ -29,8 +29,8 @@ export function isFree({ input, output, cachedInput = 0, cacheWrites = 0, reason
 }
 
 /**
- * The price of tokens whose kinds are not known yet: each is priced as the dearest kind, so nothing costs more than
- * expected.
+ * The price of tokens whose kinds are not known yet: each is priced as the most expensive kind, so nothing costs more
+ * than expected.
  */
 export function dearest({ input, output, cachedInput = 0, cacheWrites = 0, reasoning = 0 }: Price): Price {
   return { input: Math.max(input, cachedInput, cacheWrites), output: Math.max(output, reasoning) };

@@ -18,9 +18,9 @@ export interface BodyMemory {
 
 /** The limits of a body, and the errors with which it fails if it exceeds them. */
 export interface BodyLimits {
-  /** The most bytes of one event of an event stream, or of any other body in total. */
+  /** Maximum size in bytes of one event of an event stream, or of any other body in total. */
   readonly bytes: number;
-  /** The most bytes of all events of an event stream together. Default: any number. */
+  /** Maximum total size in bytes of the events of an event stream. Default: unlimited. */
   readonly streamBytes?: number | undefined;
   /** The limit that event streams share. By default, each has only its own limits. */
   readonly memory?: BodyMemory | undefined;
@@ -82,9 +82,9 @@ function checkEvents({ bytes, streamBytes, json, tooLarge, jsonTooLarge }: BodyL
 }
 
 /**
- * The most bytes of a frame. For each part that arrives, the AI SDK copies everything that it has received of the
- * frame, so its work grows with the square of this number. Frames carry parts of an answer; the largest, an encrypted
- * thought, have some 100 KB.
+ * Maximum size in bytes of a frame. For each part that arrives, the AI SDK copies everything that it has received
+ * of the frame, so its work grows with the square of this number. Frames carry parts of an answer; the largest, an
+ * encrypted thought, have some 100 KB.
  */
 const MOST_FRAME_BYTES = 1024 * 1024;
 
@@ -103,7 +103,7 @@ function checkFrames({ bytes, streamBytes, json, tooLarge, jsonTooLarge }: BodyL
   };
 }
 
-/** Checks the JSON both as one text and as event data, since some readers look for events regardless of the type. */
+/** Checks the JSON both as a whole and as event data, since some readers look for events regardless of the type. */
 function checkWhole({ bytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check {
   const whole = new JsonMeter(json);
   const events = new EventMeter(json);
@@ -121,7 +121,7 @@ function checkWhole({ bytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check 
 
 interface Checks {
   readonly check: Check;
-  /** The most bytes handed on at once. */
+  /** Maximum number of bytes handed on at once. */
   readonly slice: number;
   readonly inflow: Inflow;
   readonly memory?: BodyMemory | undefined;

@@ -11,7 +11,7 @@ const PROBLEMS = {
   invalid_token: [401, "The token is not valid", BY_RULE],
   credits_exhausted: [402, "The budget is spent", BY_RULE],
   scope_missing: [403, "The token lacks a scope", BY_RULE],
-  person_required: [403, "The token names no person", BY_RULE],
+  person_required: [403, "The token does not name a person", BY_RULE],
   agent_forbidden: [403, "The token acts as another agent", BY_RULE],
   tier_forbidden: [403, "The agent's policy does not allow this tier", BY_RULE],
   model_forbidden: [403, "The agent's policy allows no model of this tier", BY_RULE],
@@ -47,7 +47,7 @@ const PROBLEMS = {
   rate_limited: [429, "Too many requests", BY_RULE],
   queue_full: [429, "The queue is full", BY_RULE],
   provider_busy: [429, "The model's provider is busy"],
-  // Never received by the client. The status is nginx's.
+  // Never received by the client. The status code is the one that nginx uses.
   client_closed: [499, "The client closed the connection"],
   internal: [500, "Internal error"],
   provider_failed: [502, "The model's provider failed"],

@@ -4,11 +4,11 @@ import { type JsonExcess, type JsonLimits, JsonMeter } from "./json-limits.ts";
 const PRELUDE_BYTES = 12;
 /** The checksum at the end. */
 const TRAILER_BYTES = 4;
-/** Bytes of the two lengths. */
+/** Size in bytes of the two lengths. */
 const LENGTHS_BYTES = 8;
 
 export interface FrameMeasure {
-  /** The most bytes that any frame claims to have, whether or not they have arrived. */
+  /** Maximum number of bytes that any frame claims to have, whether or not they have arrived. */
   readonly bytes: number;
   /** The first limit that a frame's JSON exceeds. */
   readonly excess: JsonExcess | null;
@@ -23,7 +23,7 @@ export interface FrameMeasure {
  */
 export class FrameMeter {
   readonly #json: JsonMeter;
-  /** Bytes of the frame so far. */
+  /** Size in bytes of the frame so far. */
   #at = 0;
   #length = 0;
   #headers = 0;

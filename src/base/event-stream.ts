@@ -2,7 +2,7 @@ import { type JsonExcess, type JsonLimits, JsonMeter } from "./json-limits.ts";
 
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
-/** Bytes of the longest blank line. */
+/** Length in bytes of the longest blank line. */
 const BLANK_LINE = 2;
 /** The prefix of a line with data. */
 const DATA = new TextEncoder().encode("data:");

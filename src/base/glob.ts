@@ -1,6 +1,6 @@
 import { amazonNames } from "./amazon-names.ts";
 
-/** Whether a text matches a pattern. */
+/** Whether a string matches a pattern. */
 export type Glob = (text: string) => boolean;
 
 /**
@@ -64,7 +64,7 @@ function restricts(patterns: readonly string[], name: string, separator: string)
 }
 
 /**
- * Whether every text that `inner` matches is also matched by one of `outer`. The check is sufficient but not
+ * Whether every string that `inner` matches is also matched by one of `outer`. The check is sufficient but not
  * necessary: a `*` in `inner` counts as a character that only a `*` in `outer` covers, and a `?` as one that a `?`
  * covers too.
  */

@@ -9,9 +9,9 @@
 export const MAX_NESTING = 100;
 
 /**
- * The most members in JSON from outside: items of all arrays and properties of all objects. An empty array or object
- * counts as one more, and a property whose name may be an integer as four. An upstream's answer with this many
- * members takes at worst about 0.15 s on its way to the client.
+ * Maximum number of members in JSON from outside: items of all arrays and properties of all objects. An empty array
+ * or object counts as one more, and a property whose name may be an integer as four. An upstream's answer with this
+ * many members takes at worst about 0.15 s on its way to the client.
  */
 export const MAX_MEMBERS = 50_000;
 
@@ -27,18 +27,18 @@ export interface JsonLimits {
   /** Default: MAX_MEMBERS. */
   readonly members?: number;
   /**
-   * The most strings, including keys. For JSON that may have many members if they are numbers. Default: no separate
-   * limit.
+   * Maximum number of strings, including keys. For JSON that may have many members if they are numbers. Default: no
+   * separate limit.
    */
   readonly strings?: number;
-  /** The most arrays and objects. For the same JSON. Default: no separate limit. */
+  /** Maximum number of arrays and objects. For the same JSON. Default: no separate limit. */
   readonly containers?: number;
 }
 
 /** The limit that JSON exceeds. */
 export type JsonExcess = keyof JsonLimits;
 
-/** Bytes of a string read one by one, before the native search for its end becomes faster. */
+/** How many bytes of a string are read one by one, before the native search for its end becomes faster. */
 const SHORT_STRING = 32;
 
 const QUOTE = 0x22;

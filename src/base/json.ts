@@ -1,4 +1,4 @@
-/** JSON text with sorted keys, so equal values give equal texts. Numbers are formatted as by JSON.stringify. */
+/** JSON text with sorted keys, so equal values give equal text. Numbers are formatted as by JSON.stringify. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, item: unknown) => {
     if (typeof item !== "object" || item === null || Array.isArray(item)) return item;

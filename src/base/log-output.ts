@@ -4,7 +4,7 @@ export interface LineStream {
   write(line: string, done: () => void): unknown;
 }
 
-/** The most characters waiting for a stalled reader. A line has a few hundred. */
+/** Maximum number of characters waiting for a stalled reader. A line has a few hundred. */
 const WAITING_LIMIT = 4 * 1024 * 1024;
 
 /**

@@ -9,7 +9,7 @@ export class JsonTexts {
 
   /**
    * The value of a string; undefined if it is not JSON, or is nested too deeply.
-   * @throws JsonTooLarge if the texts have too many members together
+   * @throws JsonTooLarge if the strings together have too many members
    */
   parsed(text: string): unknown {
     const meter = new JsonMeter({ members: this.#left });

@@ -15,14 +15,14 @@ export interface Validator<Schema extends TSchema> {
 }
 
 const ERROR_LIMIT = 32;
-/** The most values examined in a refused body: half a million took over a second, blocking everyone. */
+/** Maximum number of values examined in a refused body: half a million took over a second, blocking everyone. */
 const VALUE_LIMIT = 10_000;
-/** The most characters of a path repeated in an error: a body may contain a name of megabytes. */
+/** Maximum number of characters of a path repeated in an error: a body may contain a name of megabytes. */
 const PATH_LIMIT = 300;
 Settings.Set({ maxErrors: ERROR_LIMIT });
 
 export function validator<const Schema extends TSchema>(schema: Schema): Validator<Schema> {
-  // Compiled at the first use: all schemas together take 17 ms, which a start should not wait for.
+  // Compiled at the first use: all schemas together take 17 ms, which startup should not wait for.
   let ready: ReturnType<typeof Compile<Schema>> | undefined;
   const compiled = () => {
     ready ??= Compile(schema);

@@ -1,20 +1,25 @@
 /**
- * The Gatehouses that a request has passed through, oldest first, each by its instance id. Like `CDN-Loop` (RFC 8586)
- * for CDNs.
+ * The Gatehouse instances that a request has passed through, oldest first, each by its instance id. Like `CDN-Loop`
+ * (RFC 8586) for CDNs.
  */
 export type Via = readonly string[];
 
 /** The header that lists them, separated by commas. */
 export const VIA_HEADER = "gatehouse-via";
-/** The same in `_meta` of an MCP request (an array), which programs and proxies between two Gatehouses pass on. */
+/**
+ * The same in `_meta` of an MCP request (an array), which programs and proxies between two Gatehouse instances pass
+ * on.
+ */
 export const VIA_META = "gatehouse/via";
 /**
- * In `_meta` of a tool that a Gatehouse lists to another one: the Gatehouses that a call of it passes through,
- * nearest first.
+ * In `_meta` of a tool that a Gatehouse lists to another one: the Gatehouse instances that a call to it passes
+ * through, nearest first.
  */
 export const PATH_META = "gatehouse/path";
 
-/** The most entries; older ones are dropped. A request that has passed through this many is refused first. */
+/**
+ * Maximum number of entries; older ones are dropped. A request that has passed through this many is refused first.
+ */
 export const MOST_HOPS = 16;
 
 const NONE: Via = [];

@@ -16,8 +16,8 @@ export function consoleCommand(): Command {
     .addHelpText(
       "after",
       `
-The link works once, within 30 minutes, and signs in with the workspace's newest admin token that names no
-person and acts as no agent. Anyone with the link can use it, so do not post it in chats or tickets. It
+The link works once, within 30 minutes, and signs in with the workspace's newest admin token that does not
+name a person or act as an agent. Anyone with the link can use it, so do not post it in chats or tickets. It
 becomes invalid when the server stops or the token's secret changes.`,
     )
     .action(async ({ workspace, json, ...options }: ConsoleVerbOptions) => {

@@ -42,7 +42,7 @@ const STORE_HINTS: readonly (readonly [code: RegExp, hint: string])[] = [
   [/SQLITE_(BUSY|LOCKED)/, "another program has the database open: wait for it, or end it"],
   [
     /SQLITE_(CORRUPT|NOTADB)/,
-    "run `gatehouse ledger verify`, which names what is damaged, and restore the data directory from a backup",
+    "run `gatehouse ledger verify`, which reports what is damaged, and restore the data directory from a backup",
   ],
 ];
 const DAMAGED = /SQLITE_CORRUPT\w*/;
@@ -80,7 +80,7 @@ export function environmentFault(error: unknown): OperatorError | undefined {
 function storeHint(text: string): string {
   return (
     STORE_HINTS.find(([code]) => code.test(text))?.[1] ??
-    "check that this user may write it and that the disk has room"
+    "check that this user can write to it and that the disk has space"
   );
 }
 

@@ -92,7 +92,7 @@ async function inThisProcess<T>(
   if (lost === 0) return result;
   throw new OperatorError(
     "the store cannot be written, so nothing was recorded and, without a running server, nothing took effect",
-    "make room on the disk, and repeat the command before starting a server",
+    "free some space on the disk, and repeat the command before starting a server",
   );
 }
 

@@ -17,7 +17,7 @@ interface ResealOptions extends ConfigOptions {
   readonly yes?: boolean;
 }
 
-/** The most characters shown of a value. */
+/** Maximum number of characters shown of a value. */
 const MOST_SHOWN = 120;
 
 /** `reseal`: for operators who have lost secrets.key or deliberately restored an older database. */

@@ -22,7 +22,7 @@ unattended starts.
 On a terminal it also prints a one-time link that signs a browser in to the console; "gatehouse console"
 prints another.
 
-SIGTERM and SIGINT stop the server cleanly: it takes no new work and gives calls in progress drain_seconds
+SIGTERM and SIGINT stop the server cleanly: it accepts no new work and gives calls in progress drain_seconds
 (default 10) to finish. The next start resumes the rest. A second signal skips the wait.
 
 If another program writes to the database, the server stops with exit code 1; start it again.`,
@@ -59,7 +59,7 @@ async function serve(options: ConfigOptions): Promise<void> {
 const HURRIED_STOP_MS = 5_000;
 
 /**
- * Stops a server that refuses all writes, so that a start compares what is stored and resumes its tasks.
+ * Stops a server that refuses all writes, so that the next start compares what is stored and resumes its tasks.
  * @throws OperatorError always, for the exit code and the message
  */
 async function endAfterForeignWrite(gateway: Gateway): Promise<never> {

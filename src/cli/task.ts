@@ -23,7 +23,7 @@ export function taskCommand(): Command {
   return plain("task", "run tasks").addCommand(
     command("run", "dispatch a task and stream its answer to standard output")
       .argument("<prompt>", "what the agent should do")
-      .requiredOption("--agent <agent>", "the agent that does it")
+      .requiredOption("--agent <agent>", "the agent that runs it")
       .option("--tier <n>", "tier of models (default: the lowest that the agent's policy allows)")
       .option("--tool <tool>", "a tool the task may call (repeatable)", collect)
       .option("--workspace <name>", "workspace", "default")

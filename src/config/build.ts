@@ -120,7 +120,7 @@ function provider(found: Values, name: string): ProviderConfig {
   };
 }
 
-/** The fields that have a value. An empty text does not count as a value. */
+/** The fields that have a value. An empty string does not count as a value. */
 function present<Fields extends Readonly<Record<string, string | undefined>>>(
   fields: Fields,
 ): { [Name in keyof Fields]?: string } {

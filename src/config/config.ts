@@ -17,7 +17,7 @@ export interface Config {
   readonly masterKey: string | undefined;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly providers: ReadonlyMap<string, ProviderConfig>;
-  /** By `<provider>/<model>`, in micro-credits per 1,000 tokens. They win over the price list. */
+  /** By `<provider>/<model>`, in micro-credits per 1,000 tokens. They take precedence over the price list. */
   readonly prices: ReadonlyMap<string, Price>;
   readonly priceList: PriceListConfig;
   /** Clients' names for models, in file order: to a model, `tier:2` or a tier's name. `*` stands for any characters. */

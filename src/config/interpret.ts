@@ -8,7 +8,7 @@ export type SettingValue = string | number | readonly string[];
 
 /**
  * The result of reading a value: the value, or what is wrong with it. `suffix` points into a list: `[0]`. A list
- * keeps its valid entries, with an empty text for each invalid one, so references to them can still be checked.
+ * keeps its valid entries, with an empty string for each invalid one, so references to them can still be checked.
  */
 export interface InterpretResult {
   readonly value: SettingValue | undefined;

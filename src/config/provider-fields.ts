@@ -4,7 +4,7 @@ import { plainName } from "./redact.ts";
 import type { Setting } from "./setting.ts";
 import { TABLE } from "./table.ts";
 
-/** The fields that only some kinds of providers have. Each kind also has those that are not here. */
+/** The fields that only some kinds of providers have. All kinds have the fields that are not listed here. */
 const FIELDS = {
   api_key: TABLE.providerApiKey,
   base_url: TABLE.providerBaseUrl,

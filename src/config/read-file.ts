@@ -8,7 +8,7 @@ class FileTooLarge extends Error {
   override readonly name = "FileTooLarge";
 }
 
-/** Stops at the limit, so it also returns for an endless device. Refuses text that is not UTF-8. */
+/** Stops at the limit, so it returns even if the file is an endless device. Refuses text that is not UTF-8. */
 export const readTextFile: ReadFile = (path, limit) => {
   const descriptor = openSync(path, "r");
   try {

@@ -92,7 +92,7 @@ export const serviceAccountKey = {
 export const listenAddress = {
   form: "text",
   schema: Type.Refine(Type.String({ maxLength: 300 }), (value) => parseListen(value) !== undefined),
-  expects: "HOST:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420, port 0 for any free one",
+  expects: "HOST:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420, port 0 for any free port",
 } as const;
 
 /** Credits per 1,000 tokens, exact to a millionth. */

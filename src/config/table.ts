@@ -106,7 +106,7 @@ export const TABLE = {
     "providers.<provider>.api_version",
     text("a version such as v1, preview or 2025-04-01-preview", "^[0-9A-Za-z.-]{1,64}$"),
     {
-      defaultText: "`v1`, or with `base_url` none",
+      defaultText: "`v1`; none with `base_url`",
       help: "For `azure`: the `api-version` that every request names.",
     },
   ),
@@ -124,7 +124,7 @@ export const TABLE = {
     {
       secret: true,
       defaultText: "none",
-      help: "For `bedrock`: the access key that signs requests, together with `secret_access_key`, if there is no `api_key`. No environment variable, profile or machine role is used by itself.",
+      help: "For `bedrock`: the access key that signs requests, together with `secret_access_key`, if there is no `api_key`. No environment variable, profile or machine role is used automatically.",
     },
   ),
   providerSecretAccessKey: setting("providers.<provider>.secret_access_key", apiKey, {
@@ -169,7 +169,7 @@ export const TABLE = {
   }),
   priceInput: setting("models.<model>.input", creditPrice, {
     required: true,
-    help: "The price of 1,000 input tokens in credits. It wins over the price list. Models that are in neither cost 0, unless `prices.unknown` refuses them.",
+    help: "The price of 1,000 input tokens in credits. It takes precedence over the price list. Models with neither price cost 0, unless `prices.unknown` refuses them.",
   }),
   priceOutput: setting("models.<model>.output", creditPrice, {
     required: true,
@@ -189,11 +189,11 @@ export const TABLE = {
   }),
   creditsPerUsd: setting("prices.credits_per_usd", exchangeRate, {
     defaultText: "none: the price list is not used",
-    help: "How many credits a US dollar is. With it, models cost what the price list of this version says, unless `models` says otherwise; `gatehouse models` shows both.",
+    help: "How many credits a US dollar is worth. With it, models cost what the price list of this version says, unless `models` says otherwise; `gatehouse models` shows both.",
   }),
   unknownPrices: setting("prices.unknown", oneOf("free", "refuse"), {
     default: "free",
-    help: "What happens with a model without a price: `free` calls it at no cost, `refuse` does not call it (`model_unpriced`). The built-in model always costs 0.",
+    help: "What happens to a model without a price: `free` calls it at no cost, `refuse` does not call it (`model_unpriced`). The built-in model always costs 0.",
   }),
   alias: setting("aliases.<alias>", aliasTarget, {
     defaultText: "none",
@@ -234,7 +234,7 @@ export const TABLE = {
   }),
   connectorStdio: setting("connectors.stdio", stdioRule, {
     default: "operator",
-    help: "Who may add connectors that start programs on this machine (MCP servers over stdio): the `operator`, which means the command line and admin tokens of the workspace `default`; `all` workspaces, whose programs then share this machine; or `none`, in which case existing ones are not started either. Tokens that act as an agent never may.",
+    help: "Who may add connectors that start programs on this machine (MCP servers over stdio): the `operator`, which means the command line and admin tokens of the workspace `default`; `all` workspaces, whose programs then share this machine; or `none`, in which case existing ones are not started either. Tokens that act as an agent may never do so.",
   }),
   connectorStdioUser: setting("connectors.stdio_user", systemUser, {
     defaultText:
@@ -255,7 +255,7 @@ export const TABLE = {
   }),
   enforcement: setting("limits.enforcement", oneOf("soft", "enforced"), {
     default: "soft",
-    help: "What happens above a limit: `soft` serves the request and reports it; `enforced` answers 429 and queues tasks.",
+    help: "What happens above a limit: `soft` serves the request and reports it; `enforced` returns 429 and queues tasks.",
   }),
   runningTasksPerNode: setting("limits.running_tasks_per_node", wholeNumber(1, 100_000), {
     default: 256,
@@ -263,7 +263,7 @@ export const TABLE = {
   }),
   queuedTasks: setting("limits.queued_tasks", wholeNumber(1, 10_000_000), {
     default: 10_000,
-    help: "The number of tasks that may wait in a workspace's queue. When it is full, dispatching answers 429 `queue_full`.",
+    help: "The number of tasks that may wait in a workspace's queue. When it is full, dispatching returns 429 `queue_full`.",
   }),
   webhook: setting("notify.webhook", httpUrl("hook"), {
     secret: true,

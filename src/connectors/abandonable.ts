@@ -1,5 +1,5 @@
 /**
- * Waits for `work` only until the signal aborts, then abandons it: an upstream may ignore the signal. Builtin tools
+ * Waits for `work` only until the signal aborts, then abandons it: an upstream may ignore the signal. Built-in tools
  * are always awaited, so that the recorded outcome is what they did. They check the signal before each change.
  */
 export async function abandonable<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {

@@ -25,7 +25,7 @@ export interface CatalogueTool {
   call(actor: ToolActor, input: JsonObject, context: SourceCall): Promise<ToolAnswer>;
 }
 
-/** Builtin connectors are part of the program. */
+/** Built-in connectors are part of the program. */
 export interface BuiltinOrigin extends Omit<ConnectorOrigin, "kind"> {
   readonly kind: "builtin";
 }
@@ -41,7 +41,7 @@ export class Catalogue {
   readonly #byName = new Map<number, ReadonlyMap<string, CatalogueTool>>();
   readonly #lists = new Map<number, readonly CatalogueTool[]>();
   readonly #checks = new ArgumentChecks();
-  /** Names of the builtin connectors, in order. */
+  /** Names of the built-in connectors, in order. */
   readonly builtinConnectors: readonly string[];
   /** Emits the id of a workspace whose tools have changed. */
   readonly changed = new Signal<number>();

@@ -35,7 +35,7 @@ const DEFINITIONS_PER_WORKSPACE = 64 * 1024 * 1024;
 const LISTING_MS = 75_000;
 /** How long creating a connector waits for its tools before it answers. The listing continues in the background. */
 const ANSWER_MS = 20_000;
-/** Names that connectors cannot have, besides those of builtin connectors: over MCP, agents are `agents__<name>`. */
+/** Names that connectors cannot have, besides those of built-in connectors: over MCP, agents are `agents__<name>`. */
 const RESERVED = ["agents"];
 
 const CHANGED = "Its row was changed in the database file. Remove the connector and add it again.";
@@ -83,7 +83,7 @@ export class Connectors {
     await Promise.all(this.#background);
   }
 
-  /** All connectors by name, including the builtin ones. */
+  /** All connectors by name, including the built-in ones. */
   list(workspaceId: number, createdAt: number): readonly Connector[] {
     const builtin = this.#parts.catalogue.builtinConnectors.map((name) => builtinConnector(name, createdAt));
     const own = [...(this.#live.get(workspaceId)?.values() ?? [])].map(({ connector }) => connector);

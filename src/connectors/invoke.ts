@@ -6,7 +6,7 @@ import type { CatalogueTool } from "./catalogue.ts";
 import { failedAnswer } from "./direct/answer.ts";
 import type { SourceCall, ToolAnswer } from "./source.ts";
 
-/** How a call of a tool has ended. `aborted`: by its signal, so it is unknown what the tool did if the call was sent. */
+/** How a tool call ended. `aborted`: by its signal, so it is unknown what the tool did if the call was sent. */
 export type Invocation =
   | { readonly status: "succeeded"; readonly answer: ToolAnswer }
   | { readonly status: "failed"; readonly answer: ToolAnswer; readonly code: string }

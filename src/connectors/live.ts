@@ -14,7 +14,7 @@ import { areSameTools, type KeptTool } from "./tools/kept-tool.ts";
 import type { ListingAllowance } from "./tools/listing-allowance.ts";
 import type { ToolMemory } from "./tools/memory-share.ts";
 
-/** A call of an upstream that has ended. */
+/** A call to an upstream that has ended. */
 export interface ConnectorCall {
   readonly workspaceId: number;
   readonly connector: string;
@@ -25,7 +25,7 @@ export interface ConnectorCall {
 export interface LiveParts {
   readonly log: Log;
   readonly now: () => number;
-  /** Emits each call of an upstream, once it has ended. */
+  /** Emits each call to an upstream, once it has ended. */
   readonly called: Signal<ConnectorCall>;
   /** Memory limits for tools. */
   readonly toolMemory: Pick<ToolMemory, "hold" | "release">;
@@ -107,7 +107,7 @@ export class LiveConnector {
   }
 
   /**
-   * As `list`. @returns the result just before this listing, which an earlier listing may have changed, and the new
+   * Like `list`. @returns the result just before this listing, which an earlier listing may have changed, and the new
    * one
    */
   listAnew(signal: AbortSignal): Promise<{ readonly before: ListingResult; readonly now: ListingResult }> {

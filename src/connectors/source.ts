@@ -27,7 +27,7 @@ export interface ToolDescription {
   readonly annotations?: ToolAnnotations;
   /** Whether the tool may destroy or change something outside. Decides whether a person has to approve its calls. */
   readonly destructive: boolean;
-  /** The Gatehouses that a call passes after this one, nearest first. */
+  /** The Gatehouse instances that a call passes after this one, nearest first. */
   readonly path?: Via;
   /** Data that only its source uses to call it: the upstream's own name, or an operation's method and path. */
   readonly binding?: JsonObject;
@@ -59,7 +59,7 @@ export interface SourceCall {
   /** Aborts when the caller abandons the call; the upstream is notified. */
   readonly signal: AbortSignal;
   readonly callId: string;
-  /** The Gatehouses that the call had passed before it came here. */
+  /** The Gatehouse instances that the call had passed before it came here. */
   readonly via?: Via;
   readonly progress?: (progress: ToolProgress) => void;
 }

@@ -15,7 +15,7 @@ function typeOf({ status }: Problem): string {
   return status >= 500 ? "api_error" : "invalid_request_error";
 }
 
-/** The body of an error in Anthropic's form. */
+/** The body of an error in Anthropic's format. */
 export function anthropicError(problem: Problem, requestId: string): object {
   // Messages are redacted: one may quote the request, which may have a secret in the wrong place.
   const message = redact(problem.message);

@@ -20,7 +20,7 @@ import { type Db, StoreUnavailable, type Tx } from "../store/db.ts";
 import type { DialectRequest, RequestSize } from "./dialect.ts";
 import type { AttemptFailure } from "./failures.ts";
 
-/** A model call that has ended. `credits` in micro-credits. */
+/** A model call that has ended. `credits` is in micro-credits. */
 export interface EndedModelCall {
   /** The model's name in metrics and statistics: see `ModelNames.countedAs`. */
   readonly model: string;
@@ -71,7 +71,7 @@ export class ModelAttempt {
   wasOpened = false;
   /** The usage that the provider has reported so far. */
   reported: LanguageModelV4Usage | null = null;
-  /** Bytes received so far. Once the answer has ended, the bytes of its texts. */
+  /** Bytes received so far. Once the answer has ended, the size of its text. */
   receivedBytes = 0;
   readonly #parts: AttemptParts;
   readonly #countedAs: string;
@@ -264,7 +264,7 @@ export class ModelAttempt {
     const { model } = this;
     const estimates = this.#parts.estimates.of(this.call.caller.workspaceId);
     const { inputTokens, outputTokens, estimated, disbelieved } = usage;
-    // Upstream error texts are kept out of the log and the ledger because they may contain secrets.
+    // Error text from upstream is kept out of the log and the ledger because it may contain secrets.
     if (end.status === "failed") log.warn("a model call failed", { model, reason: end.failure.reason });
     if (disbelieved !== undefined) log.warn("a model reported implausible usage", { model, disbelieved });
     const { answers, bytes } = this.#sent;

@@ -25,7 +25,7 @@ export interface SentRequest {
   readonly workspaceId: number;
   /** Reads the policy again. MUST be awaited before every request to the provider except the first. */
   renew(): Promise<unknown>;
-  /** Called with what has been used before `send` resolves, if it takes several requests. */
+  /** If the call takes several requests, called before `send` resolves, with what has been used. */
   used(usage: LanguageModelV4Usage): void;
 }
 
@@ -38,7 +38,7 @@ export interface CallableModel {
    * @throws Problem 403 `model_forbidden` before anything is sent; a TimeoutError; the provider's errors
    */
   send(sent: SentRequest): Promise<DialectAnswer>;
-  /** Masks the provider's address and credentials in texts from the provider. */
+  /** Masks the provider's address and credentials in text from the provider. */
   readonly hide: (text: string) => string;
 }
 

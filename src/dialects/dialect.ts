@@ -7,7 +7,7 @@ import type { Translation, VectorTranslation } from "./translation/translation.t
 
 /** The numbers that a request's cost is estimated from. */
 export interface RequestSize {
-  /** Bytes of the whole request, and of the texts in it. */
+  /** Size in bytes of the whole request, and of the text in it. */
   readonly bytes: number;
   readonly textBytes: number;
   /** How many answers are requested. */
@@ -76,7 +76,7 @@ export interface ReceivedAnswer {
   readonly text: string;
   /** Whether the answer ended normally. */
   readonly isWhole: boolean;
-  /** Bytes of its texts. */
+  /** Size in bytes of its text. */
   readonly textBytes: number;
 }
 
@@ -108,7 +108,7 @@ export interface AnswerSummary {
   readonly isError: boolean;
   /** Null if it reports nothing, or is not JSON: its usage is then estimated. */
   readonly reported: LanguageModelV4Usage | null;
-  /** Bytes of the texts that the model wrote. Undefined if they are unknown, or if it writes none. */
+  /** Size in bytes of the text that the model wrote. Undefined if it is unknown, or if the model writes none. */
   readonly textBytes: number | undefined;
 }
 

@@ -24,7 +24,7 @@ export function countOf(value: unknown): number {
 const ENCODED = /^[A-Za-z0-9+/_=-]*$/;
 const LONGEST_WORD = 4_096;
 
-/** Bytes of the texts in a JSON value, without files that are sent as data. */
+/** Size in bytes of the text in a JSON value, without files that are sent as data. */
 export function textBytesOf(root: unknown): number {
   if (typeof root === "string") return isFile(root) ? 0 : Buffer.byteLength(root);
   let bytes = 0;
@@ -65,8 +65,8 @@ export function isErrorAnswer(value: unknown): boolean {
 }
 
 /**
- * Like `parsedOrNothing`, but also undefined if a number loses digits or if a name occurs twice in an object: the
- * value would lack something that a client that reads the text as it arrives may have shown.
+ * Like `parsedOrNothing`, but also undefined if a number loses digits or if a name occurs twice in an object: a
+ * client that reads the text as it arrives may have shown something that the value would lack.
  */
 export function parsedWithoutLoss(text: string): unknown {
   const value = parsedOrNothing(text);
@@ -79,7 +79,7 @@ const MAY_LOSE_DIGITS = /[\d.]{16}|\d[eE]/;
 const NUMBER_OR_QUOTE = /"|-?\d[\d.eE+-]*/g;
 const MOST_KEPT_DIGITS = 15;
 
-/** Whether any number in a JSON text changes when it is parsed, as `12345678901234567` and `1e999` do. */
+/** Whether any number in JSON text changes when it is parsed, as `12345678901234567` and `1e999` do. */
 export function losesDigits(json: string): boolean {
   if (!MAY_LOSE_DIGITS.test(json)) return false;
   NUMBER_OR_QUOTE.lastIndex = 0;

@@ -1,7 +1,7 @@
 import type { Problem } from "../base/errors.ts";
 import { redact } from "../base/log.ts";
 
-/** The error's `type` in OpenAI's API. OpenAI's SDKs decide by the status only. */
+/** The error's `type` in OpenAI's API. OpenAI's SDKs look only at the status. */
 function typeOf({ status, code }: Problem): string {
   if (status === 401) return "authentication_error";
   if (status === 402) return "insufficient_quota";
@@ -19,7 +19,7 @@ interface OpenAiError {
   readonly code: string;
 }
 
-/** The body of an error in OpenAI's form. */
+/** The body of an error in OpenAI's format. */
 export function openAiError(problem: Problem): { readonly error: OpenAiError } {
   const param = problem.errors?.[0]?.path.slice(1).replaceAll("/", ".") ?? null;
   // Messages are redacted: one may quote the request, which may have a secret in the wrong place.
@@ -27,7 +27,7 @@ export function openAiError(problem: Problem): { readonly error: OpenAiError } {
   return { error: { message, type: typeOf(problem), param, code: problem.code } };
 }
 
-/** The event that ends a broken stream. No `[DONE]` follows, so no client takes the answer for a complete one. */
+/** The event that ends a broken stream. No `[DONE]` follows, so no client mistakes the answer for a complete one. */
 export function openAiErrorEvent(problem: Problem): string {
   return `data: ${JSON.stringify(openAiError(problem))}\n\n`;
 }

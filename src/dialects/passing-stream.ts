@@ -168,7 +168,7 @@ export class PassingStream {
     attempt.reported = reader.usage;
   }
 
-  /** @param from where the first event begins that must be read. All before it pass */
+  /** @param from where the first event begins that must be read. All events before it pass unread */
   #readEach(events: Buffer, from: number): void {
     const { reader } = this.#parts;
     const passed: Buffer[] = from > 0 ? [events.subarray(0, from)] : [];
@@ -199,7 +199,7 @@ export class PassingStream {
   }
 
   /**
-   * Merges everything received, since the client may have read it, and counts its texts. An estimate from all bytes
+   * Merges everything received, since the client may have read it, and counts its text. An estimate from all bytes
    * would be far too high: most of a stream is event framing, and one token may take 200 bytes.
    */
   #answer(): Promise<ReceivedAnswer> {

@@ -154,7 +154,7 @@ export function folded(name: string): string {
   return name.toUpperCase().toLowerCase();
 }
 
-/** Replaces some bytes with a text. An empty span inserts. */
+/** Replaces some bytes with text. With an empty span, inserts the text. */
 export interface Edit extends Span {
   readonly text: string;
 }

@@ -8,7 +8,7 @@ import type { FeedRights } from "./rights.ts";
 const GATHER_MS = 100;
 /** The shortest time between two reports of usage and of the ledger's size. */
 const TICK_MS = 1_000;
-/** The most collected changes. Beyond that, every reader is told to read everything again. */
+/** Maximum number of collected changes. Beyond that, every reader is told to read everything again. */
 const GATHERED_LIMIT = 2_000;
 /** Pause after the store could not be read. */
 const RETRY_MS = 1_000;

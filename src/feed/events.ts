@@ -3,7 +3,7 @@ import { hasScope, type NamedScope } from "../access/scopes.ts";
 import type { Enforcement, WorkspaceStatus } from "../access/workspaces.ts";
 import type { FeedRights } from "./rights.ts";
 
-/** A task without texts. Times are RFC 3339 and credits whole, as in `GET /v1/tasks/:id`. */
+/** A task without its text. Times are RFC 3339 and credits whole, as in `GET /v1/tasks/:id`. */
 export interface TaskChange {
   readonly id: string;
   readonly agent: string;
@@ -31,7 +31,7 @@ export interface WorkspaceUsage {
 }
 
 /**
- * The events of a workspace's feed and their data: ids, names, numbers and states, never user texts. Each is the
+ * The events of a workspace's feed and their data: ids, names, numbers and states, never text from users. Each is the
  * current state of one object, so a later event about it replaces an earlier one.
  */
 export interface FeedEvents {

@@ -1,5 +1,6 @@
 /**
- * The most keys that may wait for one reader. Beyond that, reading all lists again is cheaper than so many updates.
+ * Maximum number of keys that may wait for one reader. Beyond that, reading all lists again is cheaper than so many
+ * updates.
  */
 const WAITING_LIMIT = 2_000;
 
@@ -32,7 +33,7 @@ export class ConflatingQueue {
     return this.#mark === null && this.#waiting.size === 0;
   }
 
-  /** A waiting key keeps its place, so frequent changes do not postpone it for ever. */
+  /** A waiting key keeps its place, so frequent changes do not postpone it forever. */
   put(key: string, text: string): void {
     if (this.#waiting.size >= this.#limit && !this.#waiting.has(key)) this.reset();
     else this.#waiting.set(key, text);

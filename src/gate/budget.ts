@@ -9,7 +9,7 @@ import { type QueueTicket, Reservations } from "../limits/reservations.ts";
 import type { Sql, Tx } from "../store/db.ts";
 import { recordSpending, spentThisMonth, spentToday } from "./spending.ts";
 
-/** The price of one call of a tool whose name, `<connector>.<tool>`, matches the pattern. */
+/** The price of one call to a tool whose name, `<connector>.<tool>`, matches the pattern. */
 export interface ToolPrice {
   readonly pattern: string;
   /** Micro-credits per call. */
@@ -22,7 +22,7 @@ export interface ToolPrice {
  */
 export interface Spender {
   readonly workspaceId: number;
-  /** As read in the transaction or just before it. Null: the caller acts as no agent. */
+  /** As read in the transaction or just before it. Null: the caller does not act as an agent. */
   readonly agent: Pick<Agent, "id" | "name" | "creditsPerDay"> | null;
 }
 

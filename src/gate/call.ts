@@ -43,7 +43,7 @@ export class Call {
   readonly caller: Caller;
   readonly requestId: string;
   readonly channel: Channel;
-  /** The Gatehouses that the request has passed through before. */
+  /** The Gatehouse instances that the request has passed through before. */
   readonly via: Via;
   readonly #action: string;
   readonly #db: Db;

@@ -45,7 +45,7 @@ export type Credential =
   | { readonly kind: "session"; readonly secret: string }
   /** A browser that is about to sign in: valid only for signing in, and only once. */
   | { readonly kind: "link"; readonly secret: string }
-  /** A page of another origin, possibly with a user's cookie. */
+  /** A page from another origin, possibly with a user's cookie. */
   | { readonly kind: "foreign_page" }
   /** The command line on the same machine, which can read the data directory anyway. */
   | { readonly kind: "operator"; readonly user: string; readonly workspace: string };
@@ -56,7 +56,7 @@ export interface CallOrigin {
   readonly credential: Credential;
   /** The client's address, to count refused calls by source. */
   readonly source: string;
-  /** The Gatehouses that the request has passed through before. */
+  /** The Gatehouse instances that the request has passed through before. */
   readonly via?: Via;
 }
 
@@ -163,7 +163,7 @@ export function createGate(parts: GateDependencies): Gate {
       case "foreign_page":
         throw new Problem(
           "origin_forbidden",
-          "A page of another origin may not act here. If it is this server's own page, set public_url to its address.",
+          "A page from another origin may not act here. If it is this server's own page, set public_url to its address.",
         );
       case "malformed":
         throw unauthenticated("unauthenticated", "The Authorization header must be: Bearer <token>.");

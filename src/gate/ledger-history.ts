@@ -33,12 +33,12 @@ type HistoryEntry = {
 };
 
 /**
- * Facts in a workspace's ledger that a start must know completely, because someone may have changed the rows that
- * state them: tokens that have ended, admin secrets that were configured, and tasks, responses and calls that have
- * not ended. All of these come from entries that were compared with the signed tree, or from this process's own
+ * Facts in a workspace's ledger that must be known completely at startup, because someone may have changed the rows
+ * that state them: tokens that have ended, admin secrets that were configured, and tasks, responses and calls that
+ * have not ended. All of these come from entries that were compared with the signed tree, or from this process's own
  * commits.
  *
- * The history is stored in a note with the number of the last entry that it covers, so a start need not read every
+ * The history is stored in a note with the number of the last entry that it covers, so startup need not read every
  * entry. If someone deletes that note or restores an older one, the start reads more entries and reaches the same
  * result.
  */
@@ -152,7 +152,7 @@ export class LedgerHistory {
     return this.#openResponses;
   }
 
-  /** Intents of calls of tools and models outside of tasks that have no outcome. */
+  /** Intents of tool and model calls outside of tasks that have no outcome. */
   get openCalls(): ReadonlySet<number> {
     return this.#openCalls;
   }
@@ -286,10 +286,10 @@ interface HistoryNote {
   readonly configured: readonly string[];
   /** Ids with the entry that dispatched them. */
   readonly openTasks: readonly (readonly [string, number])[];
-  /** Undefined in notes of earlier versions. */
+  /** Undefined in notes from earlier versions. */
   readonly openCalls?: readonly number[] | undefined;
   readonly openResponses?: readonly number[] | undefined;
-  /** Also undefined in notes of earlier versions. */
+  /** Also undefined in notes from earlier versions. */
   readonly floor?: number | undefined;
   readonly highest?: number | undefined;
 }

@@ -7,8 +7,8 @@ const WARN_MS = 60_000;
 
 /**
  * Refuses requests that have passed through this Gatehouse before: requests of its own connectors and webhook, even
- * through proxies or other Gatehouses. Such a refusal MUST NOT be recorded: each entry would keep the loop going,
- * since a checkpoint's webhook would cause the next entry.
+ * through proxies or other Gatehouse instances. Such a refusal MUST NOT be recorded: each entry would keep the loop
+ * going, since a checkpoint's webhook would cause the next entry.
  */
 export class LoopGuard {
   readonly #instance: string;

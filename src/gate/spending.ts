@@ -2,7 +2,7 @@ import { timestamp } from "../base/clock.ts";
 import { cappedMicros, cappedSum } from "../base/credits.ts";
 import type { Sql, Tx } from "../store/db.ts";
 
-/** Replaces an agent's id for callers that act as no agent. Agents' ids begin at 1. */
+/** Replaces an agent's id for callers that do not act as an agent. Agents' ids begin at 1. */
 const NO_AGENT = 0;
 const DAY_CHARACTERS = 10;
 const MONTH_CHARACTERS = 7;

@@ -4,7 +4,7 @@ import type { Log } from "../base/log.ts";
 import { type Db, StoreUnavailable, type Tx } from "../store/db.ts";
 
 /**
- * The most decisions waiting for the store, a few hundred bytes each. Enough to stop every agent of a large
+ * Maximum number of decisions waiting for the store, a few hundred bytes each. Enough to stop every agent of a large
  * workspace.
  */
 const RECORDS_LIMIT = 10_000;

@@ -19,7 +19,7 @@ export interface EvidenceOptions {
 export type Evidence = Awaited<ReturnType<typeof openEvidence>>;
 
 /**
- * Phase 2: the ledgers, and the facts that a start reads from them; the webhook, since its deliveries are written
+ * Phase 2: the ledgers, and the facts read from them at startup; the webhook, since its deliveries are written
  * with the entries.
  * @throws OperatorError if a ledger was changed, or its key is missing
  */

@@ -34,7 +34,7 @@ export interface Gateway {
   consoleLink(): string | null;
   /**
    * Accepts no new work. Resolves when the in-flight calls have ended or `drain_seconds` have passed. Reads, cancels,
-   * stops and decisions are still served, and `/readyz` answers 503.
+   * stops and decisions are still served, and `/readyz` returns 503.
    */
   drain(): Promise<void>;
   /**
@@ -45,7 +45,7 @@ export interface Gateway {
   stop(): Promise<{ readonly lostDecisions: number }>;
   /**
    * Resolves once a listening gateway has recorded that another program wrote to its database. All writes are refused
-   * from then on, since only a start checks the stored data: `stop` this gateway and open another one.
+   * from then on, since only startup checks the stored data: `stop` this gateway and open another one.
    */
   readonly foreignWrite: Promise<void>;
 }

@@ -27,7 +27,7 @@ export interface ConnectorView {
   readonly tools: readonly ToolView[];
 }
 
-/** Characters of a tool apart from its texts. */
+/** Characters of a tool apart from its text. */
 const TOOL_FRAME = 120;
 
 /**

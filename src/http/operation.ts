@@ -24,8 +24,8 @@ export interface DescribedOperation {
   /** The request headers it reads, each with a description. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Answers 200 with server-sent events, always or if the query asks for them. True: a task's events; otherwise a
-   * description of the events.
+   * Responds with 200 and server-sent events, always or if the query asks for them. True: a task's events; otherwise
+   * a description of the events.
    */
   readonly streams?: true | string;
   /** The media types of its responses, if not only JSON. The first is the default. */
@@ -101,7 +101,7 @@ const ANSWER_HEADERS = {
   "Gatehouse-Request-Id": "Identifies the call in the ledger and in the server's log.",
 };
 
-/** A whole answer of a dialect, and its stream if it has one. */
+/** A whole answer in a dialect, and its stream if it has one. */
 function answerOf(dialect: DialectBodies | DialectAnswerBody, streams: DescribedOperation["streams"]) {
   const text = { type: "string" as const };
   const headers = Object.entries(ANSWER_HEADERS).map(([name, description]) => [

@@ -6,7 +6,7 @@ import type { DispatchRequest } from "../tasks/queue/dispatch-request.ts";
 import { DocumentId } from "../vault/fields.ts";
 import { refuseTwice } from "./body/body.ts";
 
-/** The maximum number of characters in all texts of a task. */
+/** The maximum total number of characters in a task's text. */
 const TEXT_LENGTH = 1_000_000;
 /** The maximum number of bytes in all files of a task. As base64 they take 8 MiB of the 10 MiB that a body may have. */
 const FILE_BYTES = 6 * 1024 * 1024;
@@ -31,7 +31,7 @@ const Part = Type.Object(
   {
     additionalProperties: false,
     description:
-      "A text; an image or a file as base64; or a file that is a document of the vault, whose text is sent.",
+      "A text; an image or a file as base64; or a file that is a document in the vault, whose text is sent.",
   },
 );
 const Message = Type.Object(
@@ -70,7 +70,7 @@ export const TaskCreate = Type.Object(
     output_schema: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
         description:
-          "A JSON Schema. The output is then JSON that is valid under it, and `output_json` its value.",
+          "A JSON Schema. The output is then JSON that is valid against it, and `output_json` its value.",
       }),
     ),
     tier: Type.Optional(

@@ -86,8 +86,8 @@ export function encodeEntry(draft: EntryDraft, sealed: EntryFields): string {
 }
 
 /**
- * The maximum number of UTF-16 code units in a text of an entry: three times the longest list that can be recorded, 100
- * scopes of 206 characters. Entries are kept forever, so anything longer belongs in a payload.
+ * The maximum number of UTF-16 code units in a string of an entry: three times the longest list that can be recorded,
+ * 100 scopes of 206 characters. Entries are kept forever, so anything longer belongs in a payload.
  */
 const LONGEST_TEXT = 65_536;
 const CUT = "…";

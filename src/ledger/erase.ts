@@ -56,7 +56,7 @@ export async function erasePayloads(
   }
 }
 
-/** The most payloads in one slice, and the most text in it: about 2 ms to scan or delete. */
+/** Maximum number of payloads in one slice, and the most text in it: about 2 ms to scan or delete. */
 const ROWS = 64;
 const SLICE_BYTES = 1_000_000;
 

@@ -29,7 +29,7 @@ export interface LedgerFaultsParts {
   noticed(kind: FaultKind): void;
 }
 
-/** The most faults remembered, so that a process reports each one only once. */
+/** Maximum number of faults remembered, so that a process reports each one only once. */
 const REMEMBERED = 1_000;
 
 /**

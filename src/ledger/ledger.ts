@@ -55,7 +55,7 @@ interface QueuedEntry {
   readonly reject: (error: unknown) => void;
 }
 
-/** The most entries that may wait for the store. Each belongs to an open call. */
+/** Maximum number of entries that may wait for the store. Each belongs to an open call. */
 const WAITING_LIMIT = 20_000;
 /** Rows per statement if there are many entries. */
 const ROWS = 16;

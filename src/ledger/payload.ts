@@ -14,7 +14,7 @@ export interface SaltedHash {
 }
 
 /**
- * The salt is kept with the text and erased with it. Without the salt, the hash reveals nothing, even of a text that
+ * The salt is kept with the text and erased with it. Without the salt, the hash reveals nothing, even of text that
  * could be guessed.
  */
 export function saltedHash(text: string, random: RandomSource): SaltedHash {

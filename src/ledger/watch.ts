@@ -9,7 +9,10 @@ import { ledgerSize } from "./reading/query.ts";
 const LOOK_MS = 1_000;
 /** Ledgers that record an event at once and share a commit: about 2 ms. */
 const LEDGERS_AT_ONCE = 64;
-/** The most events queued while the store cannot be written. Further ones appear only in the log and the metrics. */
+/**
+ * Maximum number of events queued while the store cannot be written. Further ones appear only in the log and the
+ * metrics.
+ */
 const PENDING_LIMIT = 1_000;
 
 export interface LedgerWatchParts {
@@ -64,7 +67,7 @@ export class LedgerWatch {
     this.#end = every(this.#parts.clock, LOOK_MS, () => void this.look());
   }
 
-  /** Checks a last time. Anything that cannot be written then appears only in the log. */
+  /** Checks one last time. Anything that cannot be written then appears only in the log. */
   async stop(): Promise<void> {
     this.#end();
     await this.#looking;

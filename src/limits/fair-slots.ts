@@ -6,7 +6,7 @@ export interface FairSlotsOptions {
    * workspace finds one.
    */
   readonly keptForOthers: number;
-  /** The most waiting calls of one workspace; `waiting`: of all workspaces. */
+  /** Maximum number of waiting calls of one workspace; `waiting`: of all workspaces. */
   readonly waitingPerWorkspace: number;
   readonly waiting: number;
 }

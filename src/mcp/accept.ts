@@ -40,7 +40,7 @@ export function withAccept(request: Request, { json, stream }: AcceptedTypes): R
 /**
  * Converts the answers in a stream to one JSON body, for a client that does not accept streams. Progress is left out.
  * @param hold reserves memory for that many bytes of the answers until all of them have arrived
- * @throws Problem 429 `rate_limited` if a place is lost
+ * @throws Problem 429 `rate_limited` if newer answers need the reserved memory
  */
 export async function asJson(response: Response, hold: (bytes: number) => AnswerPlace): Promise<Response> {
   if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
@@ -53,7 +53,7 @@ export async function asJson(response: Response, hold: (bytes: number) => Answer
   return new Response(answers.length === 1 ? answers[0] : `[${answers.join(",")}]`, { headers });
 }
 
-/** The JSON texts of the answers in a stream. */
+/** The answers in a stream, as JSON text. */
 async function answersOf(response: Response, hold: (bytes: number) => AnswerPlace): Promise<string[]> {
   const answers: string[] = [];
   const parser = createParser({
@@ -84,7 +84,7 @@ async function answersOf(response: Response, hold: (bytes: number) => AnswerPlac
   if (!isLost) return answers;
   throw new Problem(
     "rate_limited",
-    "The memory for this answer was needed for newer answers of the workspace.",
+    "The memory for this answer was needed for newer answers in the workspace.",
     {
       headers: { "Retry-After": "5" },
     },

@@ -20,7 +20,7 @@ export async function answer(
     if (error instanceof RpcError) throw error;
     const { requestId } = context.visit.origin;
     parts.log.error("an MCP request failed", { request_id: requestId, error });
-    throw new RpcError(RPC.internal, "Something went wrong here. The request id finds it in the log.", {
+    throw new RpcError(RPC.internal, "Something went wrong. Search the server's log for the request id.", {
       code: "internal",
       request_id: requestId,
     });

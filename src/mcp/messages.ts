@@ -42,7 +42,7 @@ export function requestIdsOf(body: unknown): RequestId[] {
     .filter(isRequestId);
 }
 
-/** The Gatehouses that a body's requests have passed through, as stated by the requests themselves. */
+/** The Gatehouse instances that a body's requests have passed through, as stated by the requests themselves. */
 export function viaOf(body: unknown): Via {
   if (!Array.isArray(body)) return readMeta(field(field(body, "params"), "_meta"), VIA_META);
   return [

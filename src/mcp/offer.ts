@@ -18,7 +18,7 @@ export interface ToolOffer {
   readonly reachable: readonly ToolView[];
   /** Names for all tools of the workspace, so that a name means the same for every token. */
   readonly names: ToolNames;
-  /** By listed name: the Gatehouses that a tool's calls pass through after this one, if any. */
+  /** By listed name: the Gatehouse instances that a tool's calls pass through after this one, if any. */
   readonly paths: ReadonlyMap<string, Via>;
   /** A hash of `listed`. Sessions keep it instead of the list. */
   readonly digest: string;

@@ -4,7 +4,7 @@ import { lengthOfView, type ToolView, toolJson } from "./tool-view.ts";
 
 /** Tools per page of a list. Many clients read only the first page. */
 const MOST_TOOLS = 1_000;
-/** Characters per page: as JSON, and through the SDK's transport, which needs the page parsed. */
+/** Maximum characters per page: as JSON text, and parsed, as the SDK's transport needs it. */
 const MOST_LENGTH = 2 * 1024 * 1024;
 const MOST_PARSED_LENGTH = 1024 * 1024;
 /**
@@ -52,8 +52,8 @@ export class ToolPage {
 }
 
 /**
- * Tells another Gatehouse which Gatehouses lie behind each tool, so that it can leave out tools that lead back to it.
- * Otherwise two that connect to each other would list their tools endlessly.
+ * Tells another Gatehouse which Gatehouse instances lie behind each tool, so that it can leave out tools that lead
+ * back to it. Otherwise two that connect to each other would list their tools endlessly.
  */
 export interface ToolPaths {
   readonly instance: string;

@@ -42,7 +42,7 @@ export async function listTools(
   return withLedger(value, ledgerSeq);
 }
 
-/** Only requests from another Gatehouse name the Gatehouses they have passed through. */
+/** Only requests from another Gatehouse name the Gatehouse instances they have passed through. */
 function isGatehouse({ visit }: RequestContext): boolean {
   return (visit.origin.via?.length ?? 0) > 0;
 }

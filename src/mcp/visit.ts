@@ -35,7 +35,7 @@ export class RequestVisit {
     return result;
   }
 
-  /** Adds the Gatehouses named in the request's messages to those named in its header. */
+  /** Adds the Gatehouse instances named in the request's messages to those named in its header. */
   addHops(named: Via): void {
     const { via = [] } = this.#origin;
     const added = named.filter((instance) => !via.includes(instance));

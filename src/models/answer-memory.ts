@@ -2,7 +2,7 @@ import { AnswerTooLarge } from "../agents/index.ts";
 import type { BodyMemory, BodyShare } from "../base/capped-body.ts";
 
 const MIB = 1024 * 1024;
-/** Bytes of each answer that do not count. Ordinary answers are smaller: 25,000 tokens in events of 300 bytes. */
+/** How many bytes of each answer do not count. Ordinary answers are smaller: 25,000 tokens in events of 300 bytes. */
 const ORDINARY_BYTES = 8 * MIB;
 /** The maximum number of further bytes that all answers in progress may have together. */
 const MOST_FURTHER_BYTES = 512 * MIB;

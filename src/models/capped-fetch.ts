@@ -59,7 +59,7 @@ const LIMITS_BY_KIND: Readonly<Record<ProviderKind, JsonLimits>> = {
 };
 
 /**
- * A `fetch` for model providers. A response fails if it would fill the memory or block the event loop. A response
+ * A `fetch` for model providers. A response fails if it would exhaust memory or block the event loop. A response
  * that never ends is read more slowly. Without these limits, the SDK would buffer an endless event, or an error of 2
  * GB.
  */

@@ -1,7 +1,7 @@
 import { cost, dearest, isFree, type Price } from "../base/call-cost.ts";
 
 /**
- * Used for a model that has not answered yet. Larger than most answers, so that the first calls after a start reserve
+ * Used for a model that has not answered yet. Larger than most answers, so that the first calls after startup reserve
  * enough, even if there are many.
  */
 const FIRST_OUTPUT_TOKENS = 1_000;

@@ -43,7 +43,7 @@ export interface ClientModel {
   language(): LanguageModelV4;
   /** Null if its provider makes no vectors. */
   embedding(): EmbeddingModelV4 | null;
-  /** Masks the provider's address and credentials in texts from the provider. */
+  /** Masks the provider's address and credentials in text from the provider. */
   readonly hide: (text: string) => string;
 }
 

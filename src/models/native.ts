@@ -93,7 +93,7 @@ const LEAST_SECRET = 8;
 const NONE: readonly string[] = [];
 
 /**
- * Masks a provider's address and its credentials in a text from that provider, in every form of `formsOf`.
+ * Masks a provider's address and its credentials in text from that provider, in every form of `formsOf`.
  * @param issued the secrets issued so far. MUST be a new array whenever they change
  */
 export function hideSecrets(
@@ -155,7 +155,7 @@ export interface NativeRequest {
   /** The text appended to the endpoint's URL: a path below it, or a query. */
   readonly suffix: string;
   readonly body: Uint8Array<ArrayBuffer>;
-  /** The client's headers that are passed on. The provider's own headers win. */
+  /** The client's headers that are passed on. The provider's own headers take precedence. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
   /** The workspace whose turns are used to read the answer. */

@@ -30,7 +30,7 @@ export interface SpentBudget {
   readonly credits: number;
 }
 
-/** Writes notices for the webhook, if there is one: ids, names and numbers, never user texts. */
+/** Writes notices for the webhook, if there is one: ids, names and numbers, never text from users. */
 export class Announcements {
   readonly #webhook: Webhook | null;
   readonly #nameOf: (workspaceId: number) => string;

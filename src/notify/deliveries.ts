@@ -58,9 +58,9 @@ interface DeliveryRow {
   readonly next_at: number | null;
 }
 
-/** The most pending deliveries of a workspace. Beyond it, new ones are dropped and logged. */
+/** Maximum number of pending deliveries per workspace. Beyond it, new deliveries are dropped and logged. */
 export const PENDING_LIMIT = 10_000;
-/** The most finished deliveries kept of each type in a workspace. */
+/** Maximum number of finished deliveries kept per type and workspace. */
 export const KEPT_LIMIT = 1_000;
 
 const COLUMNS = "id, type, status, attempts, created_at, attempted_at, last_status, last_error, next_at";
@@ -113,7 +113,9 @@ export function dueDeliveries(sql: Sql, now: number, limit: number): Promise<Del
   );
 }
 
-/** The sealed fields of a delivery. The server signs what it delivers as its own statement. */
+/**
+ * The sealed fields of a delivery. Sealed because the server signs each body that it delivers as its own statement.
+ */
 interface DueRow {
   readonly workspace_id: number;
   readonly id: string;

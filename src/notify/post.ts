@@ -11,7 +11,7 @@ export interface Receiver {
   readonly instance: string;
 }
 
-/** The result of a post. Its texts are this program's own, because a response may contain anything. */
+/** The result of a post. Its text is this program's own, because a response may contain anything. */
 export interface PostResult {
   readonly httpStatus: number | null;
   /** Null means accepted. */

@@ -40,7 +40,10 @@ export interface WebhookParts extends Receiver {
   readonly log: Log;
 }
 
-/** The most concurrent posts, and the most for one workspace, so that others need not wait for a hanging receiver. */
+/**
+ * Maximum number of concurrent posts, and the most for one workspace, so that others need not wait for a hanging
+ * receiver.
+ */
 const AT_ONCE = 16;
 const AT_ONCE_PER_WORKSPACE = 8;
 /** Deliveries of one workspace read at a time. */

@@ -1,4 +1,4 @@
-/** Bytes of a frame's length field, little-endian. */
+/** Size in bytes of a frame's length field, little-endian. */
 const HEAD = 4;
 
 /** Thrown for malformed input from another process. */

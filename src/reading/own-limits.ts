@@ -10,7 +10,7 @@ const OPEN_FILES = 7;
 /** More than `/proc/self/status` contains up to the line that is read. */
 const STATUS_BYTES = 4_096;
 
-/** Bytes of memory used by this process. */
+/** Memory used by this process, in bytes. */
 export type OwnMemory = () => number;
 
 /**

@@ -4,7 +4,7 @@ import { limitOwnResources, openOwnMemory, watchMemory } from "./own-limits.ts";
 import type { ReadingAnswer, ReadingFailure, ReadingService } from "./protocol.ts";
 
 const OUTPUT = 1;
-/** The most bytes of a request's frame: a document of 50 MiB and its metadata. */
+/** Maximum size in bytes of a request's frame: a document of 50 MiB and its metadata. */
 const MOST_REQUEST = 64 * 1024 * 1024;
 /**
  * A process that has used up this share of its memory reads no further document, so every document has nearly the

@@ -4,9 +4,9 @@ import { FrameReader } from "./frames.ts";
 import { errorOf, JobOverLimit, outOfOpenFiles, tookTooLong } from "./job-errors.ts";
 import type { ReadingAnswer, ReadingProtocol } from "./protocol.ts";
 
-/** The most bytes of a frame: the vectors of a document with 65,536 passages are the largest. */
+/** Maximum size in bytes of a frame: the vectors of a document with 65,536 passages are the largest. */
 const MOST_ANSWER_FRAME = 80 * 1024 * 1024;
-/** The most bytes of an answer. The longest possible texts make about 150 MB. */
+/** Maximum size in bytes of an answer. The longest possible text produces about 150 MB. */
 const MOST_ANSWER = 384 * 1024 * 1024;
 /** Characters of standard error kept for the log, until the process is ready. */
 const MOST_STDERR = 2_000;

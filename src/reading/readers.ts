@@ -8,7 +8,7 @@ export interface ReaderPoolOptions<Request, Result> {
   readonly protocol: ReadingProtocol<Request, Result>;
   /** The command that starts a process. */
   readonly command: readonly string[];
-  /** The most concurrent processes. */
+  /** Maximum number of concurrent processes. */
   readonly most: number;
   /** The time limit for a document. */
   timeFor(request: Request): number;
@@ -22,7 +22,7 @@ export interface ReaderPoolOptions<Request, Result> {
 
 /** How long a workspace counts as costly after one of its documents was abandoned. */
 const COSTLY_MS = 600_000;
-/** The most workspaces remembered as costly. Beyond that, the oldest is forgotten. */
+/** Maximum number of workspaces remembered as costly. Beyond that, the oldest is forgotten. */
 const MOST_COSTLY = 1_000;
 
 /**

@@ -8,9 +8,9 @@ export interface Turn extends WaitingItem {
 }
 
 export interface TurnLimits {
-  /** The most waiting turns of one workspace. Beyond that, its next call is refused. */
+  /** Maximum number of waiting turns of one workspace. Beyond that, its next call is refused. */
   readonly perWorkspace: number;
-  /** The most waiting turns of all workspaces. */
+  /** Maximum number of waiting turns of all workspaces. */
   readonly total: number;
 }
 

@@ -44,7 +44,8 @@ export interface TxOptions {
 export type FileChange = "moved" | "replaced" | "deleted" | "unreachable";
 
 /**
- * `log`: the newest commits, which are not in the database file yet. `index`: the log's, in which commits are counted.
+ * `log`: the newest commits, which are not in the database file yet. `index`: the log's index, in which commits are
+ * counted.
  */
 export type StoreFile = "database" | "log" | "index";
 
@@ -96,9 +97,9 @@ export interface Db extends Sql {
    * Checks whether others have written to the store or moved, replaced or deleted its files, and returns what is new
    * since the last check. While a file is out of place, all writes are refused with `StoreUnavailable`, since the
    * next start would not find them. After a foreign commit, or once the index has been missing from its place next to
-   * the database, all writes are refused until the store is opened again, since only a start compares what is stored;
-   * each transaction checks for both before it writes. If the store cannot be read now, foreign commits are reported by
-   * a later check.
+   * the database, all writes are refused until the store is opened again, since what is stored is compared only at
+   * startup; each transaction checks for both before it writes. If the store cannot be read now, foreign commits are
+   * reported by a later check.
    */
   disturbances(): Promise<readonly Disturbance[]>;
   /**

@@ -1,6 +1,6 @@
 /**
- * The most bytes of texts on one page of a list. A limit on items would still allow 200 prompts of a million characters,
- * which are read, viewed and written at once.
+ * Maximum total size in bytes of the texts on one page of a list. A limit on items would still allow 200 prompts of a
+ * million characters, which are read, viewed and written at once.
  */
 export const PAGE_BYTES = 4 * 1024 * 1024;
 

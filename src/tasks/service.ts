@@ -153,7 +153,7 @@ export class TaskService {
     return acceptTask(this.#parts, gates, call, request);
   }
 
-  /** @throws Problem 404 `not_found`, also if the task belongs to a different agent from the caller's */
+  /** @throws Problem 404 `not_found`, also if the task belongs to a different agent from the caller's agent */
   async get(caller: Caller, id: string): Promise<Task> {
     const { workspaceId } = caller;
     const sizes = await taskSizes(this.#parts.db, workspaceId, [id]);

@@ -1,7 +1,7 @@
 import { queueFull } from "../reading/workspace-round-robin.ts";
 import type { PrepareRequest } from "./messages.ts";
 
-/** The most characters of all documents being written, from their call to its answer. */
+/** Maximum number of characters of all documents being written, from their call to its answer. */
 const MOST = 128 * 1024 * 1024;
 /** The most for one workspace, so others always have room. Its only document is accepted however long it is. */
 const MOST_OF_A_WORKSPACE = 32 * 1024 * 1024;

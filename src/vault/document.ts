@@ -1,6 +1,6 @@
 import type { Metadata } from "./messages.ts";
 
-/** A document of the vault, without its text. */
+/** A document in the vault, without its text. */
 export interface VaultDocument {
   readonly key: number;
   readonly id: string;

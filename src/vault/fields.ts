@@ -3,7 +3,7 @@ import { MEMORY_SCOPE, MEMORY_SCOPE_LENGTH } from "../access/memory-scope.ts";
 
 /** Fields shared by the vault's routes and tools. */
 
-/** The most bytes of a document request (contract, section 3). */
+/** Maximum size in bytes of a document request (contract, section 3). */
 export const DOCUMENT_BYTES = 50 * 1024 * 1024;
 /** Any visible name: no control characters, and no white space at either end. */
 export const METADATA_KEY =
@@ -36,7 +36,7 @@ export const SEARCH_FIELDS = {
     Type.Integer({
       minimum: 1,
       maximum: 10_000_000,
-      description: "The most characters of all passages together.",
+      description: "The maximum number of characters in all passages together.",
     }),
   ),
 };

@@ -60,7 +60,7 @@ export class IndexReader {
     this.#database.exec("PRAGMA busy_timeout = 1000");
   }
 
-  /** Bytes of memory used by cached segments. */
+  /** Memory used by cached segments, in bytes. */
   get segmentBytes(): number {
     return this.#segmentBytes;
   }

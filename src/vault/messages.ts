@@ -29,7 +29,7 @@ export interface SearchRequest {
   readonly mode: SearchMode;
   /** Hashes of the names and values that a document MUST have, all of them. */
   readonly filter: readonly Uint8Array[];
-  /** The most characters of all passages together. */
+  /** Maximum number of characters of all passages together. */
   readonly maxCharacters: number | null;
   /** After this many milliseconds, a document's score is halved. */
   readonly recency: { readonly halfLifeMs: number; readonly now: number } | null;
@@ -150,7 +150,7 @@ export interface WorkerSetup {
   readonly database: string;
   /** The path of sqlite-vec. Null if this platform has none. */
   readonly extension: string | null;
-  /** Bytes of the index that it may cache. */
+  /** How many bytes of the index it may cache. */
   readonly cacheBytes: number;
 }
 

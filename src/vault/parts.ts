@@ -36,7 +36,7 @@ export interface VaultParts {
   readonly changed: Signal<DocumentChange>;
   /** Runs searches. */
   readonly searcher: WorkerThread;
-  /** Reads documents, with limits of time and memory. */
+  /** Reads documents, with limits on time and memory. */
   readonly reading: Pick<DocumentReading, "prepare">;
   /** Merges segments, and rebuilds them without deleted documents. */
   readonly merger: WorkerThread;

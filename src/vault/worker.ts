@@ -46,7 +46,7 @@ async function answer(message: JobMessage, setup: WorkerSetup): Promise<void> {
 
 /**
  * Cached segments raise the threshold for the engine's next garbage collection: with 70 MB of them, many searches
- * took 340 MB without this and 220 MB with it, at the cost of 5 to 9 % of a search's time. Small indexes are not
+ * took 340 MB without this and 220 MB with it, at the cost of 5 to 9% of a search's time. Small indexes are not
  * affected.
  */
 const COLLECT_EVERY = 256;

@@ -13,7 +13,7 @@ import type { Filler } from "./upkeep/backfill.ts";
 import type { Remover } from "./upkeep/remover.ts";
 import { Writing } from "./writing.ts";
 
-/** The most passages embedded while the writer waits. A longer document gets its other vectors later. */
+/** Maximum number of passages embedded while the writer waits. A longer document gets its other vectors later. */
 const EMBEDDED_AT_ONCE = 256;
 /** How long a writer waits for vectors. Word search finds the document without them. */
 const EMBED_MS = 10_000;

@@ -156,7 +156,7 @@ test("the program contains every kind of provider, and calls the endpoint that t
   await upstream.close();
 });
 
-test("a verb runs with and without a server, and refuses wrong usage", async () => {
+test("a command runs with and without a server, and refuses wrong usage", async () => {
   const without = await desk.out(["token", "create", "--name", "one", "--scope", "admin"]);
   const server = await desk.serve();
   const within = await desk.out(["token", "create", "--name", "two", "--scope", "admin"]);

@@ -66,7 +66,7 @@ describe("refused", () => {
   });
 });
 
-/** Runs the verb on a terminal, as a person sees it. */
+/** Runs the command on a terminal, as a person sees it. */
 async function onTerminal(...args: string[]): Promise<{ readonly code: number; readonly shown: string }> {
   let shown = "";
   const decoder = new TextDecoder();

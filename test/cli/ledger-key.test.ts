@@ -111,7 +111,7 @@ describe.each([
   });
 });
 
-test("a lost key stops every verb except rotate-key --lost, which is recorded", async () => {
+test("a lost key stops every command except rotate-key --lost, which is recorded", async () => {
   const before = await keys();
   rmSync(keyFile());
   for (const verb of [

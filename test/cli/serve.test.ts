@@ -58,7 +58,7 @@ describe("the first admin token", () => {
     expect(statSync(join(data, "admin.token")).mode & 0o777).toBe(0o600);
   });
 
-  test("is left to the first serve by an earlier verb", async () => {
+  test("is left to the first serve by an earlier command", async () => {
     await desk.out(["workspace", "list"]);
     expect(JSON.parse(await desk.out(["token", "list", "--json"]))).toEqual([]);
     const server = await desk.serve();
@@ -147,7 +147,7 @@ describe("a server that is told to stop", () => {
   });
 });
 
-test("a killed server leaves nothing that blocks the next verb or the next server", async () => {
+test("a killed server leaves nothing that blocks the next command or the next server", async () => {
   const server = await desk.serve();
   const admin = adminToken();
   await server.end("SIGKILL");

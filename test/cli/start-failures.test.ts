@@ -1,5 +1,5 @@
 /**
- * Every verb that opens the data directory reports a failure of the machine in one line, with what to do about it.
+ * Every command that opens the data directory reports a failure of the machine in one line, with what to do about it.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -38,7 +38,7 @@ function copy(): string {
   return data;
 }
 
-/** Runs each verb on a copy of the data directory that `spoil` has damaged. */
+/** Runs each command on a copy of the data directory that `spoil` has damaged. */
 function runAll(spoil: (data: string) => void): Promise<(Ran & { readonly data: string })[]> {
   const env = { GATEHOUSE_TOKEN: `gth_${"a".repeat(49)}` };
   return Promise.all(
@@ -59,7 +59,7 @@ function expectFailure({ code, stdout, stderr }: Ran, message: string, hint: str
 
 const elsewhere = "choose another data directory with --data";
 
-describe("every verb reports in one line, with what to do, that", () => {
+describe("every command reports in one line, with what to do, that", () => {
   test("the disk is full", async () => {
     const disk = smallDisk();
     try {

@@ -11,7 +11,7 @@ import {
 export interface Desk {
   readonly cwd: string;
   cli(args: readonly string[], env?: Record<string, string>): Promise<Ran>;
-  /** Runs a verb that must succeed, and returns its output. */
+  /** Runs a command that must succeed, and returns its output. */
   out(args: readonly string[], env?: Record<string, string>): Promise<string>;
   serve(args?: readonly string[], env?: Record<string, string>): Promise<ServerProcess>;
   /** Calls a running server. */

@@ -59,7 +59,7 @@ const VERBS = [
 ];
 
 describe("help", () => {
-  test("of every verb exits with 0, says what it does and how to call it, and fits a terminal", async () => {
+  test("of every command exits with 0, says what it does and how to call it, and fits a terminal", async () => {
     const all = await Promise.all(VERBS.map((verb) => desk.cli([...verb, "--help"])));
     for (const [index, ran] of all.entries()) {
       const verb = VERBS[index]?.join(" ") ?? "";
@@ -77,11 +77,11 @@ describe("help", () => {
 
 describe("wrong usage exits with 2, says what is wrong, and prints nothing on standard output", () => {
   test.each([
-    ["an unknown verb", ["tokn"], "Did you mean token?"],
-    ["an unknown verb of a group", ["token", "creat"], "Did you mean create?"],
+    ["an unknown command", ["tokn"], "Did you mean token?"],
+    ["an unknown command of a group", ["token", "creat"], "Did you mean create?"],
     ["an unknown option", ["token", "list", "--jsn"], "Did you mean --json?"],
-    ["no verb", [], "Usage: gatehouse"],
-    ["no verb of a group", ["workspace"], "Usage: gatehouse workspace"],
+    ["no command", [], "Usage: gatehouse"],
+    ["no command of a group", ["workspace"], "Usage: gatehouse workspace"],
     ["a required option that is missing", ["token", "create"], "--name"],
     ["an argument that is missing", ["task", "run", "--agent", "a"], "prompt"],
     ["an argument too many", ["token", "list", "all"], "too many arguments"],

@@ -1,4 +1,4 @@
-/** Each verb does the same whether or not a server is running on the data directory. */
+/** Each command does the same whether or not a server is running on the data directory. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -123,7 +123,7 @@ describe.each([
     expect(events.at(-1)).toMatchObject({ event: "task.finished", data: { status: "succeeded" } });
   });
 
-  test("several verbs at once on one directory all succeed", async () => {
+  test("several commands at once on one directory all succeed", async () => {
     const made = await Promise.all(
       [1, 2, 3, 4].map((n) => desk.cli(["token", "create", "--name", `p${n}`, "--scope", "tasks:read"])),
     );

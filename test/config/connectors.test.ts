@@ -45,7 +45,7 @@ const REFUSED: [name: string, given: Given, ...problems: string[]][] = [
   [
     "true, given as text",
     { yaml: "listen: true" },
-    "listen (F:1): is true; expected HOST:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420, port 0 for any free one, in quotes",
+    "listen (F:1): is true; expected HOST:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420, port 0 for any free port, in quotes",
   ],
   [
     "a timeout of zero",
@@ -107,7 +107,7 @@ describe("refused", () => {
   });
 });
 
-describe("taken", () => {
+describe("accepted", () => {
   test.each([
     ["base64", key.toString("base64")],
     ["base64 without padding", key.toString("base64").slice(0, -1)],

@@ -5,7 +5,7 @@ import { problems } from "./support.ts";
 const PROVIDER_NAME = "a provider's name (a-z, 0-9, _ and -, at most 63 characters, not builtin)";
 const ROUTE = "a list of 1 to 64 models, each <provider>/<model>";
 const MODEL = "<provider>/<model>, such as openai/gpt-5-mini";
-const ADDRESS = "HOST:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420, port 0 for any free one";
+const ADDRESS = "HOST:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420, port 0 for any free port";
 const PUBLIC = "an http:// or https:// URL without user, query or fragment";
 const ENDPOINT = "an http:// or https:// URL without query or fragment";
 const PRICE = "a number of credits, 0 or more, with at most six decimals";

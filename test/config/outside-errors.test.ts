@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { OperatorError } from "../../src/base/errors.ts";
 import { DEFAULT_FILE, type Given, load, problems } from "./support.ts";
 
-const ADDRESS = "HOST:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420, port 0 for any free one";
+const ADDRESS = "HOST:PORT such as 127.0.0.1:8420, 0.0.0.0:8420 or [::1]:8420, port 0 for any free port";
 
 const OUTSIDE_CASES: [name: string, given: Given, ...problems: string[]][] = [
   ["a bad flag", { flags: { listen: "x" } }, `listen (--listen): is "x"; expected ${ADDRESS}`],

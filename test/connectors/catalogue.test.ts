@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 
 describe("the catalogue", () => {
-  test("knows a workspace's own tools and the builtin ones, and nothing of another workspace", () => {
+  test("knows a workspace's own tools and the built-in ones, and nothing of another workspace", () => {
     catalogue.put(1, origin("up"), ["*"], [tool("b"), tool("a")], call);
     catalogue.put(2, origin("other"), ["*"], [tool("c")], call);
     expect(names(catalogue.list(1))).toEqual(["time.now", "up.a", "up.b"]);

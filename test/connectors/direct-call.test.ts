@@ -102,7 +102,7 @@ describe("a call of an upstream that ignores cancellation", () => {
   });
 });
 
-describe("a builtin tool that completes its work anyway has succeeded, and its caller is told so, although it was ended by", () => {
+describe("a built-in tool that completes its work anyway has succeeded, and its caller is told so, although it was ended by", () => {
   test.each([...BY_CLIENT, ...FROM_HERE])("%s", async (_, end) => {
     const abort = new AbortController();
     let isAnswered = false;

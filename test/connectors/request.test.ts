@@ -47,7 +47,7 @@ describe("a name", () => {
     expect(faults(mcp({ name, transport: stdio }))).toEqual(["/name"]);
   });
 
-  test.each([["u"], ["up"], ["up2"], ["up_2"], ["a_b_c"], ["u".repeat(24)]])("%p is taken", (name) => {
+  test.each([["u"], ["up"], ["up2"], ["up_2"], ["a_b_c"], ["u".repeat(24)]])("%p is accepted", (name) => {
     expect(faults(mcp({ name, transport: stdio }))).toEqual([]);
   });
 });

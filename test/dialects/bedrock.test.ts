@@ -64,7 +64,7 @@ test.each([CLAUDE, NOVA])("%s answers chat completions and messages, whole and s
   expect((await outcome()).detail).toMatchObject({ ...usage, dialect: "messages" });
 });
 
-test("a call of a tool passes there and back", async () => {
+test("a tool call passes there and back", async () => {
   const tool = { name: "look", input_schema: { type: "object" as const } };
   const tools = [{ type: "function" as const, function: { name: "look", parameters: tool.input_schema } }];
   upstream.answer(() => BEDROCK.calling({ name: "look", arguments: { at: "x" } }));

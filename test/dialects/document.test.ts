@@ -38,7 +38,7 @@ const CASES = [
 const isMatch = (schema: object, value: unknown) => Schema.Check(schema, value);
 
 test.each(CASES)(
-  "%s: the request is the dialect's, and errors have its form",
+  "%s: the request is the dialect's, and errors have its format",
   async (path, body, form, streams) => {
     const operation = document.paths[path].post;
     expect(operation.security).toEqual([{ token: [] }, { api_key: [] }]);
@@ -73,7 +73,7 @@ test.each([CASES[0], CASES[1], CASES[2]])("%s: an answer is as described", async
   for (const name of Object.keys(headers)) expect(answer.headers.get(name)).toBeString();
 });
 
-test("the list of models takes the same keys, and reports errors in the form that its client reads", async () => {
+test("the list of models accepts the same keys, and reports errors in the format that its client reads", async () => {
   for (const path of ["/v1/models", "/v1/models/{id}"]) {
     const { security, responses } = document.paths[path].get;
     expect(security).toContainEqual({ api_key: [] });
@@ -89,7 +89,7 @@ test("the list of models takes the same keys, and reports errors in the form tha
   expect(isMatch(content["application/problem+json"].schema, body)).toBe(true);
 });
 
-test("responses that are kept are read, listed and deleted in OpenAI's form", async () => {
+test("stored responses are read, listed and deleted in OpenAI's format", async () => {
   const text = { type: "message", role: "assistant", content: [{ type: "output_text", text: "Hello" }] };
   const kept = { id: "resp_kept", object: "response", created_at: 1, status: "completed", output: [text] };
   openai.script("kept", {

@@ -65,7 +65,7 @@ test.each<[string, number, string, object]>([
   expect(stage.google.requests.length).toBe(before);
 });
 
-test("a provider that fails is reported in OpenAI's form", async () => {
+test("a provider that fails is reported in OpenAI's format", async () => {
   stage.google.script("vectors", { status: 429, headers: { "retry-after": "3" } });
   const answer = await stage.post("/v1/embeddings", { model: MODEL, input: "a" });
   stage.google.script("vectors", {});

@@ -91,7 +91,7 @@ test.each([
   expect([answer.status, answer.body.error.code, seen.length]).toEqual([expected, code, before]);
 });
 
-test("a provider that fails is reported in OpenAI's form", async () => {
+test("a provider that fails is reported in OpenAI's format", async () => {
   status = 500;
   const answer = await stage.gateway.call("POST", "/v1/embeddings", { body: { model: "vec/m", input: "a" } });
   status = 200;

@@ -44,7 +44,7 @@ async function thrown(work: Promise<unknown>): Promise<unknown> {
 const list = (query: string, token = caller) => stage.gateway.call("GET", `/v1/models${query}`, { token });
 
 describe("refused", () => {
-  test("without a token, and with a token that has neither scope, in each client's form", async () => {
+  test("without a token, and with a token that has neither scope, in each client's format", async () => {
     const other = await stage.gateway.token({ scopes: ["tasks:read"] });
     expect(await thrown(openai("gth_none").models.list())).toMatchObject({
       status: 401,

@@ -113,7 +113,7 @@ test("the Article 14 report names clients' calls by their API, and prompts that 
   expect(table("Model calls by clients")).toMatch(
     /OpenAI Chat Completions\s+4\s+3\s+1\s+0\s+2\s+0\s+30 \/ 15\s/,
   );
-  expect(page).toContain("3 sent with tokens that act as no agent.");
+  expect(page).toContain("3 sent with tokens that do not act as an agent.");
   expect(table("Prompts sent to count their tokens")).toMatch(/claude\/any\s+1\s+1\s+0\s+0\s+0\s/);
   expect(page).toContain("1 further count estimated by the gateway: nothing was sent.");
   expect(page).toContain("<li><b>4</b>of them made by clients</li>");

@@ -132,7 +132,7 @@ const REFUSED: Refused[] = [
   ],
 ];
 
-describe("a call is refused, in OpenAI's form,", () => {
+describe("a call is refused, in OpenAI's format,", () => {
   test.each(REFUSED)("with %s", async (_, status, code, options) => {
     const before = stage.upstream.requests.length;
     const answer = await stage.gateway.call("POST", "/v1/chat/completions", options());

@@ -251,7 +251,7 @@ test("`serve` ends with exit code 1 and says what to do; the next start resumes 
     return (await response.json()) as Record<string, unknown>;
   };
   try {
-    // Our own verbs do not count as other programs: they call the server, only read, or are refused.
+    // Our own commands do not count as other programs: they call the server, only read, or are refused.
     for (const [code, verb] of [
       [0, "ledger verify"],
       [0, "workspace create other"],

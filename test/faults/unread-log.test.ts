@@ -66,7 +66,7 @@ test.skipIf(!existsSync("/dev/full"))("a server continues when its log's disk is
 });
 
 test.skipIf(!existsSync("/dev/full"))(
-  "a verb whose output cannot be written ends with 1 and one line",
+  "a command whose output cannot be written ends with 1 and one line",
   async () => {
     const program = ["/bin/sh", "-c", 'exec "$@" >/dev/full', "sh", ...(await fromSources())];
     const { code, stderr } = await run(["config", "show"], { cwd: directory.path, program });

@@ -46,7 +46,7 @@ describe("a token with every scope except the required one is refused, and told 
   });
 });
 
-describe("that scope alone suffices", () => {
+describe("only that scope is needed", () => {
   test.each(rows)("%s", async (_, route) => {
     const answer = await ask(route, only.get(route.scope));
     expect(answer.status).toBe(route.status);

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-describe("what belongs to another workspace answers 404, as if it were not there", () => {
+describe("a request for another workspace's resource returns 404, as if it did not exist", () => {
   const cases: readonly [method: string, path: string, body?: object][] = [
     ["GET", "/v1/agents/ours"],
     ["PATCH", "/v1/agents/ours", { owner: "thief" }],

@@ -166,7 +166,7 @@ test("a connector has the contract's fields, at its Location, and so have its to
   expect((await list()).find((each: { name: string }) => each.name === name)).toEqual(answer.body);
 });
 
-test("the builtin connectors always exist, with the contract's tools", async () => {
+test("the built-in connectors always exist, with the contract's tools", async () => {
   const builtin = (await list()).filter(({ kind }: { kind: string }) => kind === "builtin");
   expect(builtin).toMatchObject([
     { name: "time", status: "ready", scopes: ["*"], authorised_by: "system" },

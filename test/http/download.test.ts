@@ -168,7 +168,7 @@ test("over TCP: a client that reads nothing gets what the connection buffers, an
   expect(download.seen).toMatchObject({ made: last, returned: 1, ended: 1, failures: [] });
 });
 
-test("over TCP: a failure midway ends without the body's end mark, so the client notices", async () => {
+test("over TCP: a failure midway ends without the body's end marker, so the client notices", async () => {
   const download = source({ failsAt: 20 });
   const { opened, closed, received } = overTcp(download);
   await opened;

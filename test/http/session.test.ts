@@ -63,7 +63,7 @@ describe("a cookie that is not a session's is ignored", () => {
   });
 });
 
-describe("an Authorization header wins over the cookie", () => {
+describe("an Authorization header takes precedence over the cookie", () => {
   test.each([
     ["", "unauthenticated"],
     ["Basic dXNlcjpwYXNz", "unauthenticated"],
@@ -288,7 +288,7 @@ describe("a one-time link", () => {
     await gateway.call("DELETE", `/v1/tokens/${data[0].id}`, asked);
     const none = await gateway.call("POST", "/operator/console-links", asked);
     expect([none.status, none.body.code]).toEqual([404, "not_found"]);
-    expect(none.body.detail).toContain("names no person");
+    expect(none.body.detail).toContain("must not name a person");
     expect(none.body.detail).toContain(
       "gatehouse token create --name admin --scope admin --workspace people",
     );

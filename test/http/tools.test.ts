@@ -121,7 +121,7 @@ test("an invalid body, or one with fields other than arguments, is 422 or 400, a
 });
 
 describe("the tool's answer", () => {
-  test("is returned in MCP's form, and the arguments are passed on unchanged", async () => {
+  test("is returned in MCP's format, and the arguments are passed on unchanged", async () => {
     const input = { deep: [{ a: 1, "": null }], "ä/~": "<script>" };
     upstream.answer(() => ({ content: [{ type: "text", text: "hi" }], structuredContent: { said: "hi" } }));
     const answer = await callTool("up.echo", input);

@@ -63,7 +63,7 @@ describe("a caller without the right", () => {
     expect((await gateway.call("GET", "/v1/workspace")).body.status).toBe("active");
   });
 
-  test.each(["stop", "resume"])("/operator/workspaces/%s is the operator's alone", async (verb) => {
+  test.each(["stop", "resume"])("/operator/workspaces/%s is only for the operator", async (verb) => {
     const path = `/operator/workspaces/${verb}`;
     expect((await gateway.call("POST", path, { token: null })).status).toBe(401);
     expect((await gateway.call("POST", path)).status).toBe(404);

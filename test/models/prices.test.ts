@@ -115,7 +115,7 @@ const config = (more: Partial<PriceConfig>): PriceConfig => ({
   ...more,
 });
 
-test("configured prices win over the list, and the built-in model is free", async () => {
+test("configured prices take precedence over the list, and the built-in model is free", async () => {
   const book = await openPriceBook(config({}));
   expect(book.dated).toBe(shipped.dated);
   expect(book.of("openai/gpt-5-mini")).toEqual({ price: { input: 1, output: 2 }, origin: "config" });

@@ -130,7 +130,7 @@ describe("a token for a person", () => {
     ["the same role", { role: "head" }],
     ["the same name", { name: "holder" }],
   ])(
-    "is not taken over by rotating one of nobody's with %s, whose decisions count under its name",
+    "is not taken over by rotating a token without a person, with %s, whose decisions count under its own name",
     async (_, more) => {
       for (const holder of [{}, { person: "Ada" }]) {
         const { secret } = await issue({ ...held, ...holder, name: "holder", role: "head" });

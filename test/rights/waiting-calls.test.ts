@@ -72,7 +72,7 @@ async function entriesOf({ id }: Issued): Promise<string[]> {
     .map(({ action, phase, outcome, code }) => [action, phase, outcome, code].filter(Boolean).join(" "));
 }
 
-describe("a call of a tool that waits for its budget", () => {
+describe("a tool call that waits for its budget", () => {
   /** Reserves the agent's whole budget. */
   async function reserve(): Promise<{ readonly first: Promise<unknown> }> {
     const client = await connect(stage.gateway, { token: await stage.gateway.token({ agent: "clerk" }) });

@@ -91,7 +91,7 @@ describe.each(VERSIONS)("a data directory of schema version %d", (version) => {
     );
   });
 
-  test("shows its tokens all tools over MCP, and has only the builtin connectors", async () => {
+  test("shows its tokens all tools over MCP, and has only the built-in connectors", async () => {
     const client = await connect(gateway, admin());
     expect(await client.toolNames()).toContain("agents__helper");
     expect(await client.toolNames()).toContain("time__now");

@@ -73,7 +73,7 @@ describe("a task that continues another", () => {
     expect(intent?.detail).toMatchObject({ continues: second.id });
   });
 
-  test("sends the calls of tools with their results, and files again", async () => {
+  test("sends tool calls with their results, and files again", async () => {
     const image = { type: "image", media_type: "image/png", data: PNG };
     const messages = [{ role: "user", content: [{ type: "text", text: "What time is it?" }, image] }];
     const first = await talk({ prompt: undefined, messages, tools: ["time.now"] }, TIME, "Noon.");

@@ -143,7 +143,7 @@ async function partsOf(reader: EventReader): Promise<Uint8Array[]> {
   return all;
 }
 
-test("a long stored event is read once, into memory that is counted, and given out in small pieces", async () => {
+test("a long stored event is read once, into memory that is counted, and handed out in small pieces", async () => {
   const hub = new EventHub(bench.db);
   const id = await newTask();
   const log = hub.open(id, 2);

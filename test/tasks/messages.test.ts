@@ -171,7 +171,7 @@ test("the texts of such a task are erased with its dispatch, from the task, its 
   ).toEqual([]);
 });
 
-describe("a document of the vault", () => {
+describe("a document in the vault", () => {
   const named = (document: string) => asked(text("What does it say?"), { type: "file", document });
 
   test("is read inside the agent's boundary when the task runs, and each read is recorded", async () => {

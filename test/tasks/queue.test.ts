@@ -89,7 +89,7 @@ test("soft: beyond the node's own ceiling tasks queue", async () => {
   for (const id of ids) expect((await ended(gateway, id)).status).toBe("succeeded");
 });
 
-test("a full queue answers 429 with Retry-After, stores nothing, and takes tasks again once there is room", async () => {
+test("a full queue returns 429 with Retry-After, stores nothing, and accepts tasks again once there is room", async () => {
   const { post, release, running, gateway } = await start({
     limits: { concurrent_tasks: 1, enforcement: "enforced", queued_tasks: 2 },
   });

@@ -95,7 +95,7 @@ test("a tool's answer with too many members is a failed call, inside and outside
 describe("over MCP", () => {
   const call = (input: string): string =>
     `{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"up__echo","arguments":${input}}}`;
-  test.each(["/mcp", "/mcp/sse"])("a message to %s is refused, and the next is taken", async (path) => {
+  test.each(["/mcp", "/mcp/sse"])("a message to %s is refused, and the next is accepted", async (path) => {
     const client = await connect(stage.gateway, { path });
     const refused = await client.post(null, { raw: call(wide(MOST)) });
     expect([refused.status, refused.last.code]).toEqual([413, "body_too_large"]);

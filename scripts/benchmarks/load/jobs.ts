@@ -23,7 +23,7 @@ const Exchanges = Type.Object({
     status: Type.Integer(),
     /** The length of the answer's body; omitted if it varies. */
     bytes: Type.Optional(Type.Integer({ minimum: 0 })),
-    /** ASCII texts that each body must contain. Bodies are kept to their end only if there are any. */
+    /** ASCII strings that each body must contain. Bodies are kept to their end only if there are any. */
     texts: Type.Array(Type.String()),
     /** ASCII whose arrival counts as the first token. */
     first: Type.Optional(Type.String({ minLength: 1 })),

@@ -13,7 +13,7 @@ const RATE = { of: "ratio", relation: ">=", value: 0.8 } as const;
 const BYTES_PER_MB = 1_000_000;
 
 /**
- * A call of a builtin tool: authenticated, limited, and recorded in the ledger twice, before the call and before the
+ * A call to a built-in tool: authenticated, limited, and recorded in the ledger twice, before the call and before the
  * answer.
  */
 export async function callTool(workshop: Workshop): Promise<Figure[]> {

@@ -12,7 +12,7 @@ import { CONNECTIONS } from "./load-figures.ts";
 type Timing = Pick<Round, "perSecond" | "p50" | "p99" | "cpuMicros">;
 
 /**
- * A call of a tool whose upstream, over stdio, answers at once: directly with the SDK's client, and through
+ * A call to a tool whose upstream, over stdio, answers at once: directly with the SDK's client, and through
  * Gatehouse. With one call at a time, the difference is everything that a call passes through: HTTP, the gate and two
  * entries on disk.
  */

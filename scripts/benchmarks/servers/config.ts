@@ -21,7 +21,7 @@ export const proxyConfig = validator(
   Type.Object({ upstream: Type.Integer(), ledger: Type.Optional(Type.String()) }),
 );
 
-/** The tools that the bare MCP server lists. A call of any of them returns the time. */
+/** The tools that the bare MCP server lists. Calling any of them returns the time. */
 export const bareMcpConfig = validator(
   Type.Object({
     tools: Type.Array(

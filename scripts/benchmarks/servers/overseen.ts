@@ -64,7 +64,7 @@ class Watched {
 }
 
 const watched = new Watched();
-/** Calls of the tool over stdio, which reports them one after another. */
+/** Calls to the tool over stdio, which reports them one after another. */
 const told: (() => void)[] = [];
 const called = new Map<unknown, () => void>();
 

@@ -1,6 +1,6 @@
 /**
  * Many passages that read like real ones, the same in every run. They recombine sentences of the collections, so
- * their words are as frequent, as long and as close together as in real texts. Without a collection, the sentences
+ * their words are as frequent, as long and as close together as in real text. Without a collection, the sentences
  * consist of made-up words whose frequencies follow Zipf's law.
  */
 import { collectionsIn, readCollection } from "./collections.ts";

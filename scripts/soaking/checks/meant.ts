@@ -22,7 +22,7 @@ const MEETINGS: readonly Meeting[] = [
     met: (evidence) => succeededAgain(evidence).some(({ tools_called }) => tools_called.length > 0),
   },
   {
-    of: "calls of tools that may or may not have been made",
+    of: "tool calls that may or may not have been made",
     kills: 30,
     met: ({ tasks }) => statusesOfCalls(tasks).has("unknown") && statusesOfCalls(tasks).has("succeeded"),
   },

@@ -34,7 +34,7 @@ export function composeAnswer({ question, results }: ConversationTurn): string {
   return sections.filter((section) => section !== "").join("\n\n");
 }
 
-/** Composes an answer from the texts sent with a question: quotes of the sentences that share words with it. */
+/** Composes an answer from the text sent with a question: quotes of the sentences that share words with it. */
 export function quoteSentTexts({ question, passages }: PromptTexts): string {
   const best = bestSentences(question, passages, QUOTES).filter(({ overlap }) => overlap > 0);
   const nothing = "I have nothing to quote: nothing else that was sent shares a word with your question.";

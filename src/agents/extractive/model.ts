@@ -25,9 +25,9 @@ export const CLIENT_CONVERSATION: NonNullable<LanguageModelV4CallOptions["provid
 
 /**
  * `builtin/extractive`, a model without weights and without a network. It calls the offered tools whose arguments it
- * can fill in (tools that require no arguments, or a single text that can be the question), starting with the vault's
- * tools. It then quotes the best passages found, with their sources. Without results, it quotes from a client's
- * conversation (`CLIENT_CONVERSATION`). Deterministic: the same conversation always gets the same answer.
+ * can fill in (tools that require no arguments, or a single string that can be the question), starting with the
+ * vault's tools. It then quotes the best passages found, with their sources. Without results, it quotes from a
+ * client's conversation (`CLIENT_CONVERSATION`). Deterministic: the same conversation always gets the same answer.
  */
 export function extractiveModel(): LanguageModelV4 {
   return {
@@ -85,7 +85,7 @@ function replyToClient(options: LanguageModelV4CallOptions): Reply {
   return { calls, text: calls.length > 0 ? "" : quoteSentTexts(sent) };
 }
 
-/** The beginning of a text, up to this number of tokens. */
+/** The beginning of the text, up to this number of tokens. */
 function limited(text: string, mostTokens: number | undefined): string {
   if (mostTokens === undefined || estimateTokens(textBytes(text)) <= mostTokens) return text;
   const most = mostTokens * BYTES_PER_TOKEN;

@@ -19,9 +19,9 @@ const SEARCH_NAMES = ["query", "q", "question", "search"];
 const MAX_CALLS = 16;
 
 /**
- * Plans the calls that need no understanding: tools that require no arguments, and tools that require a single text,
- * which can be the question. The vault's tools come first, then the others in the order offered. Models do not see a
- * tool's flags, so tools that require more are not called.
+ * Plans the calls that need no understanding: tools that require no arguments, and tools that require a single
+ * string, which can be the question. The vault's tools come first, then the others in the order offered. Models do
+ * not see a tool's flags, so tools that require more are not called.
  */
 export function planCalls(turn: ConversationTurn, tools: readonly ListedTool[]): readonly PlannedCall[] {
   const fillable: { tool: string; input: string }[] = [];
@@ -38,8 +38,8 @@ export function planCalls(turn: ConversationTurn, tools: readonly ListedTool[]):
 }
 
 /**
- * Plans calls of tools that a client runs. No policy checks these calls, and this model cannot judge what the tools
- * do. It therefore calls only tools that require a search text, and passes the question.
+ * Plans calls to tools that a client runs. No policy checks these calls, and this model cannot judge what the tools
+ * do. It therefore calls only tools that require a search string, and passes the question.
  * @throws UnsupportedFunctionalityError if a required call cannot be made
  */
 export function planClientCalls(
@@ -56,7 +56,7 @@ export function planClientCalls(
   const calls = planCalls(turn, searching);
   if (calls.length > 0 || toolChoice === undefined || toolChoice.type === "auto") return calls;
   throw new UnsupportedFunctionalityError({
-    functionality: "a call of a tool that requires more than a search text, by builtin/extractive",
+    functionality: "a call to a tool that requires more than a search text, by builtin/extractive",
   });
 }
 

@@ -63,7 +63,7 @@ export function describeFailure(error: unknown): ModelFailure {
     const name = field(link, "name");
     if (name === "TimeoutError" || (typeof code === "string" && TIMEOUT_CODES.has(code))) return TIMEOUT;
     if (name === "AbortError" || (typeof code === "string" && CONNECTION_CODES.has(code))) return CONNECTION;
-    // The AI SDK's form of a stream that ended early: an invalid response without data.
+    // The AI SDK's representation of a stream that ended early: an invalid response without data.
     if (name === "AI_InvalidResponseDataError" && field(link, "data") === undefined) return CUT;
   }
   // Without a status there was no response: the provider could not be reached.

@@ -12,7 +12,7 @@ export interface RequestContent {
   readonly outputSchema?: JsonSchema | undefined;
 }
 
-/** How to measure a part: the overhead of JSON and of a provider's dialect, and the size of a text. */
+/** How to measure a part: the overhead of JSON and of a provider's dialect, and the size of the text. */
 interface Measure {
   readonly message: number;
   readonly call: number;
@@ -37,7 +37,7 @@ const OVERHEAD = {
   mostOfFile: Number.POSITIVE_INFINITY,
 };
 const WIRE: Measure = { ...OVERHEAD, text: jsonBytes, known: new WeakMap() };
-/** At least WIRE, without reading the texts: JSON takes at most six bytes for a UTF-16 code unit. */
+/** At least WIRE, without reading the text: JSON takes at most six bytes for a UTF-16 code unit. */
 const LENGTHS: Measure = { ...OVERHEAD, text: (text) => 6 * text.length, known: new WeakMap() };
 const NO_OVERHEAD = { message: 0, call: 0, tool: 0, text: textBytes };
 const CONTENT: Measure = { ...NO_OVERHEAD, isSigned: true, mostOfFile: FILE_CONTENT, known: new WeakMap() };
@@ -66,14 +66,14 @@ export function exceedsBytes(conversation: Conversation, limit: number): boolean
 }
 
 /**
- * Whether the texts that a tokenizer must cover are longer than `limit`. Providers write tool definitions in their
+ * Whether the text that a tokenizer must process is longer than `limit`. Providers write tool definitions in their
  * own way, and signatures are not necessarily text to a model, so both are left out.
  */
 export function exceedsText(conversation: Conversation, limit: number): boolean {
   return exceeds(conversation, limit, TEXT);
 }
 
-/** Reads the texts only if their lengths do not decide the answer: 100 kB take 0.7 ms on a busy core. */
+/** Reads the text only if its length does not decide the answer: 100 kB take 0.7 ms on a busy core. */
 function exceeds(conversation: Conversation, limit: number, measure: Measure): boolean {
   const content = { ...conversation, tools: [] };
   return sum(content, LENGTHS) > limit && sum(content, measure) > limit;
@@ -159,14 +159,14 @@ function valueBytes(value: unknown, measure: Measure): number {
 }
 
 /**
- * Bytes of a text in UTF-8, computed without encoding it. A lone surrogate counts as its replacement character, three
- * bytes.
+ * Size in bytes of a string in UTF-8, computed without encoding it. A lone surrogate counts as its replacement
+ * character, three bytes.
  */
 export function textBytes(text: string): number {
   return scan(text, 0);
 }
 
-/** Bytes of a text inside a JSON string, with quotes, backslashes and control characters escaped. */
+/** Size in bytes of a string as JSON, with quotes, backslashes and control characters escaped. */
 export function jsonBytes(text: string): number {
   return scan(text, 1);
 }

@@ -49,7 +49,7 @@ export interface EndedRequest {
   /** Bytes sent, and the part of them that is content. Called only if needed. */
   readonly sentBytes: () => number;
   readonly contentBytes: () => number;
-  /** Whether the texts that were sent have more bytes than this. */
+  /** Whether the text that was sent has more bytes than this. */
   readonly exceedsText: (bytes: number) => boolean;
   /** Whether the provider had begun to answer. */
   readonly wasOpened: boolean;

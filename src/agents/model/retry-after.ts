@@ -14,8 +14,8 @@ export function retryAfter(error: unknown): number | undefined {
   const { "retry-after": given, date } = error.responseHeaders ?? {};
   if (given === undefined) return undefined;
   const isSeconds = /^\d+$/.test(given.trim());
-  // An HTTP date begins with the name of the weekday. JavaScript engines parse many other texts as dates, for example
-  // `-5`.
+  // An HTTP date begins with the name of the weekday. JavaScript engines parse many other strings as dates, for
+  // example `-5`.
   if (!isSeconds && !/^[A-Z][a-z]{2,8},? /.test(given)) return undefined;
   const ms = isSeconds ? Number(given) * 1_000 : Date.parse(given) - Date.parse(date ?? "");
   // An invalid date is NaN, which fails this comparison.

@@ -14,7 +14,7 @@ export interface ModelRequest {
   readonly sentBytes: () => number;
   /** Size of its content, without the overhead of JSON and the dialect. */
   readonly contentBytes: () => number;
-  /** Whether the texts of the conversation have more bytes than this (`exceedsText`). */
+  /** Whether the text of the conversation has more bytes than this (`exceedsText`). */
   readonly exceedsText: (bytes: number) => boolean;
 }
 

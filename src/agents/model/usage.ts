@@ -27,7 +27,7 @@ export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
   };
 }
 
-/** Estimated tokens of a text in UTF-8: four bytes each, rounded up. */
+/** Estimated number of tokens in UTF-8 text: four bytes each, rounded up. */
 export function estimateTokens(bytes: number): number {
   return Math.ceil(bytes / 4);
 }
@@ -39,7 +39,7 @@ export function estimateTokens(bytes: number): number {
  */
 const MOST_BYTES_PER_TOKEN = 128;
 
-/** Bytes of text that may be missing from a count: differences this small are not disputed. */
+/** How many bytes of text may be missing from a count. Smaller differences are not disputed. */
 const DISREGARDED_BYTES = 4_096;
 
 /** Maximum bytes of text for which a provider's token count is plausible. */

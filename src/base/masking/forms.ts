@@ -1,9 +1,10 @@
-/** A shorter base64 text occurs in other texts by chance. */
+/** A shorter base64 string occurs in other text by chance. */
 const MIN_INNER_CHARACTERS = 6;
 
 /**
  * The forms in which a secret may come back: unchanged; percent-encoded by several rules; form-encoded; escaped as in
- * JSON or HTML; in hexadecimal; and inside base64 or base64url, alone or as part of a longer text (`user:password`).
+ * JSON or HTML; in hexadecimal; and inside base64 or base64url, alone or as part of a longer string
+ * (`user:password`).
  */
 export function formsOf(secret: string): string[] {
   if (secret === "") return [];

@@ -7,7 +7,7 @@ const REDACTED = "[redacted]";
 
 const matchers = new MatcherCache();
 
-/** The ends at which a text was already cut off. */
+/** The ends at which the text was already cut off. */
 export interface TextCuts {
   readonly start?: boolean;
   readonly end?: boolean;

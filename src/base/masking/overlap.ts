@@ -1,6 +1,6 @@
 /**
  * The length of the longest end of `left` with which `right` begins, at most `most`. Takes linear time (Knuth, Morris
- * and Pratt, 1977), however the texts repeat.
+ * and Pratt, 1977), however repetitive the strings are.
  */
 export function overlap(left: string, right: string, most: number): number {
   const pattern = right.slice(0, most);

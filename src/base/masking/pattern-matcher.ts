@@ -3,15 +3,15 @@ const HAS_NEXT = 1;
 const HAS_BRANCHES = 2;
 
 const ASCII = 128;
-/** Bytes of memory for each node: its flags, label, fallback and longest pattern. */
+/** Memory in bytes for each node: its flags, label, fallback and longest pattern. */
 const PER_NODE = 11;
 
-/** A part of a text, from `start` up to `end`. */
+/** A part of a string, from `start` up to `end`. */
 export type MatchedSpan = readonly [start: number, end: number];
 
 /**
- * Finds many patterns in one pass over a text (Aho and Corasick, 1975). The time depends on the text's length only, not on
- * the number of patterns or on how they repeat and overlap.
+ * Finds many patterns in one pass over the text (Aho and Corasick, 1975). The time depends on the text's length only,
+ * not on the number of patterns or on how they repeat and overlap.
  *
  * The nodes of the patterns' trie are numbered from the root, 0. Most nodes have one child, which is the next number,
  * so only branching nodes need a map.
@@ -27,7 +27,7 @@ export class PatternMatcher {
   /** The length of the longest pattern with which a node's text ends. */
   readonly #longest: Int32Array;
   readonly #branches = new Map<number, Map<number, number>>();
-  /** The root's children by ASCII character, 0 if there is none: most characters of a text are looked up here. */
+  /** The root's children by ASCII character, 0 if there is none: most characters of the text are looked up here. */
   readonly #first = new Int32Array(ASCII);
 
   constructor(patterns: readonly string[]) {
@@ -43,7 +43,7 @@ export class PatternMatcher {
     this.bytes = trie.size * PER_NODE + this.#first.byteLength;
   }
 
-  /** The parts of a text that patterns cover, in order. Patterns that overlap or touch form one part. */
+  /** The parts of the text that patterns cover, in order. Patterns that overlap or touch form one part. */
   find(text: string): readonly MatchedSpan[] {
     const spans: MatchedSpan[] = [];
     const longest = this.#longest;
@@ -108,7 +108,7 @@ class TrieBuilder {
   readonly #branches: Map<number, Map<number, number>>;
   #size = 1;
 
-  /** @param most the most nodes */
+  /** @param most the maximum number of nodes */
   constructor(most: number, branches: Map<number, Map<number, number>>) {
     this.flags = new Uint8Array(most);
     this.labels = new Uint16Array(most);

@@ -4,8 +4,8 @@ const LIMITS = "/proc/self/limits";
 const DESCRIPTORS = "/proc/self/fd";
 
 /**
- * The most descriptors that this process may open. Null if the system does not report it (it has no `/proc`). Bun
- * raises the soft limit to the hard one when it starts.
+ * Maximum number of descriptors that this process may open. Null if the system does not report it (it has no
+ * `/proc`). Bun raises the soft limit to the hard one when it starts.
  */
 export function openFilesLimit(): number | null {
   try {

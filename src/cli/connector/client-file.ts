@@ -15,7 +15,7 @@ export interface ClientEntry {
   readonly value: unknown;
 }
 
-/** The most bytes of a file. Some also hold a client's other settings. */
+/** Maximum size in bytes of a file. Some also hold a client's other settings. */
 const FILE_BYTES = 16 * 1024 * 1024;
 const MOST_ENTRIES = 200;
 

@@ -28,7 +28,7 @@ export interface DefinitionOptions {
   readonly scope?: readonly string[];
 }
 
-/** The most bytes of a document: the limit of a request. */
+/** Maximum size in bytes of a document: the limit of a request. */
 const DOCUMENT_BYTES = 10 * 1024 * 1024;
 
 /** Options that belong to one kind of connector, by the option that selects it. */

@@ -65,7 +65,7 @@ function queryOf(options: ExportOptions): URLSearchParams {
   return query;
 }
 
-/** @throws OperatorError if the answer is incomplete (its end mark is missing) or this process gets a signal */
+/** @throws OperatorError if the answer is incomplete (its end marker is missing) or this process gets a signal */
 async function* read({ body }: Response, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
   const reader = body?.getReader();
   if (!reader) return;

@@ -26,7 +26,7 @@ export async function readCheckpointFile(path: string): Promise<CheckpointFile> 
   for await (const chunk of createReadStream(path)) {
     const lines = (rest + decoder.decode(chunk as Uint8Array, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
-    // A line without an end is not a checkpoint's, and is not collected.
+    // An unterminated line cannot belong to a checkpoint, so it is not collected.
     if (rest.length > LONGEST) rest = rest.slice(0, LONGEST + 1);
     for (const line of lines) pieces.add(line);
   }

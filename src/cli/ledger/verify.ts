@@ -81,7 +81,7 @@ function databaseOf(data: string | undefined): string {
   const named = data ?? (found?.value || String(TABLE.data.default));
   const path = databasePath(resolve(named));
   if (!isFile(path)) {
-    throw wrong(`there is no data directory ${named}, or no database in it`, "name it with --data");
+    throw wrong(`there is no data directory ${named}, or no database in it`, "give its path with --data");
   }
   return path;
 }

@@ -2,7 +2,7 @@ import { pause, systemClock } from "../../base/clock.ts";
 import { OperatorError } from "../../base/errors.ts";
 import { type OperatorApi, refusal } from "../operator.ts";
 
-/** The most attempts against a busy gateway, which says when to retry. */
+/** Maximum number of attempts against a busy gateway, which says when to retry. */
 const TRIES = 60;
 const LONGEST_WAIT_SECONDS = 60;
 
@@ -32,7 +32,7 @@ export async function send(
   }
 }
 
-/** As `send`, for calls that must succeed. @throws also OperatorError with the server's message */
+/** Like `send`, but for calls that must succeed. @throws also OperatorError with the server's message */
 export async function ask<T>(api: OperatorApi, path: string, stop: AbortSignal): Promise<T> {
   const response = await send(api, "GET", path, undefined, stop);
   if (!response.ok) throw await refusal(response);

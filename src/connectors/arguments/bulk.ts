@@ -4,7 +4,7 @@ import { innerOf } from "./json.ts";
 export interface Bulk {
   /** Number of values, at all depths. */
   readonly values: number;
-  /** Characters of all texts and property names. */
+  /** Characters of all strings and property names. */
   readonly characters: number;
 }
 

@@ -8,13 +8,15 @@ import { relax, type SafeSchema } from "./relax.ts";
 /** Returns the errors in a tool's arguments; empty if they are valid. Never throws. */
 export type ArgumentCheck = (input: JsonObject) => readonly FieldError[];
 
-/** The most steps of about a nanosecond, as measured with typebox 1.4.3. A check blocks every other request. */
+/**
+ * Maximum number of steps of about a nanosecond, as measured with typebox 1.4.3. A check blocks every other request.
+ */
 const MOST_STEPS = 40_000_000;
 /** Checking one value against one schema. */
 const NODE = 400;
 /** Per pair of schemas: a choice copies the list of its matching branches for each match. */
 const TWO_BRANCHES = 2;
-/** Comparing one character: with the limits of a text's length, and with each text of an `enum`. */
+/** Comparing one character: with the limits on a string's length, and with each string of an `enum`. */
 const CHARACTER = 4;
 const CHARACTER_OF_NODE = 0.4;
 /** Arguments with more values than this are refused before they are checked: see `errors` of `base/schema.ts`. */

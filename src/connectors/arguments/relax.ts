@@ -11,8 +11,8 @@ export interface SafeSchema {
 }
 
 /**
- * The most schemas, with references expanded and the entries of `DATA_OF_NODE` included. Copying and compiling that
- * many takes about 30 ms.
+ * Maximum number of schemas, with references expanded and the entries of `DATA_OF_NODE` included. Copying and
+ * compiling that many takes about 30 ms.
  */
 const MOST_NODES = 1_000;
 /** How many values of `enum` and `const`, and names in `required`, cost as much as one schema. */
@@ -27,7 +27,7 @@ const COUNTS = ["minLength", "maxLength", "minItems", "maxItems", "minProperties
 const HOLDERS_OF_ONE = ["items", "additionalItems", "propertyNames"] as const;
 const HOLDERS_OF_LISTS = ["items", "allOf", "anyOf", "prefixItems"] as const;
 /**
- * `pattern`, `patternProperties` and `format` make a check run expressions that backtrack: some would take years on a
+ * `pattern`, `patternProperties` and `format` make a check run expressions that backtrack: some would take years on
  * short text. The others are rare in tools, and each can make a small value expensive to check, or accepts less when
  * the schemas inside it accept more.
  */

@@ -12,7 +12,7 @@ export interface ToolActor {
   readonly agentId: number | null;
   /** The caller's name in the ledger. */
   readonly actor: string;
-  /** For calls in a task: the Gatehouses that its dispatch had passed. */
+  /** For calls in a task: the Gatehouse instances that its dispatch had passed. */
   readonly via?: Via;
 }
 

@@ -50,7 +50,7 @@ export interface DirectCallContext {
   /** Ends this one call. Aborted by the caller when it gives up, and by a stop. */
   readonly abort: AbortController;
   readonly progress?: (progress: ToolProgress) => void;
-  /** Receives the errors in the arguments before the call is answered with a text for a model. */
+  /** Receives the errors in the arguments before the call is answered with text for a model. */
   readonly faulty?: (faults: readonly FieldError[]) => void;
 }
 
@@ -274,7 +274,7 @@ export class DirectCalls {
   }
 }
 
-/** @param signal the call's, which may have aborted it */
+/** @param signal the call's signal, which may have aborted it */
 function outcomeOf(
   invocation: Invocation,
   { reason }: AbortSignal,

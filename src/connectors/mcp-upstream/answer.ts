@@ -42,7 +42,7 @@ function isContent(value: unknown): value is readonly ContentBlock[] {
   return Array.isArray(value) && value.every((block) => isObject(block) && typeof block.type === "string");
 }
 
-/** Cuts texts at the limit. Other blocks are useless in part, so a sentence replaces them. */
+/** Cuts text at the limit. Other blocks are useless in part, so a sentence replaces them. */
 function cutBlocks(blocks: readonly ContentBlock[]): readonly ContentBlock[] {
   const taken: ContentBlock[] = [];
   let left = ANSWER_LIMIT;

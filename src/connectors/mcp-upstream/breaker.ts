@@ -43,7 +43,7 @@ export class Breaker {
   }
 
   /**
-   * Undefined while another call is the trial. Each permit MUST be returned by exactly one of the three reports
+   * Undefined while another call is being tried. Each permit MUST be returned by exactly one of the three reports
    * below.
    */
   enter(): Permit | undefined {

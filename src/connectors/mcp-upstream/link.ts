@@ -88,8 +88,8 @@ export abstract class UpstreamLink implements Transport {
   }
 
   /**
-   * Adds the Gatehouses that the request has passed, this one last. The SDK creates the handshake's request without
-   * any.
+   * Adds the Gatehouse instances that the request has passed, this one last. The SDK creates the handshake's request
+   * without any.
    */
   #marked(request: JSONRPCRequest): JSONRPCRequest {
     const meta = { [VIA_META]: [this.parts.instance], ...request.params?._meta };

@@ -5,7 +5,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The first characters of a text, without half of a surrogate pair at the end. */
+/** The first characters of a string, without half of a surrogate pair at the end. */
 export function firstOf(text: string, characters: number): string {
   if (text.length <= characters) return text;
   const last = text.charCodeAt(characters - 1);

@@ -21,7 +21,7 @@ const HANDSHAKE_MS = 10_000;
 const PROGRAM_START_MS = 60_000;
 /** The total limit of a call with signs of life, as a multiple of its timeout. */
 const TOTAL_TIMEOUTS = 10;
-/** The most omitted tools that a warning names. */
+/** Maximum number of omitted tools that a warning names. */
 const MOST_WARNED = 20;
 
 /**

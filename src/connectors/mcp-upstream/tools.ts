@@ -10,7 +10,7 @@ import { firstOf, isObject } from "./shape.ts";
 
 const MOST_PAGES = 100;
 const MOST_TOOLS = TOOL_LIMITS.connector.tools;
-/** Bytes of all tools in memory, including their upstream's own names. */
+/** Maximum size in bytes of all tools in memory, including their upstream's own names. */
 const LIST_LIMIT = TOOL_LIMITS.connector.bytes;
 const OWN_NAME_LIMIT = 1_000;
 const TITLE_LIMIT = 300;
@@ -69,7 +69,7 @@ export async function listTools(ask: FetchToolPage, parts: ListParts): Promise<T
 /** The tools of the pages received so far. */
 class GatheredTools {
   readonly #parts: ListParts;
-  /** By the upstream's own name. A text says why the tool is not offered; its name still counts as used. */
+  /** By the upstream's own name. A string says why the tool is not offered; its name still counts as used. */
   readonly #tools = new Map<string, KeptTool | string>();
   readonly #leftOut: string[] = [];
   #entries = 0;

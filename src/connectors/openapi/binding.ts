@@ -30,7 +30,7 @@ const Parameter = Type.Object({
 });
 
 const Field = Type.Object({
-  /** The argument is base64, or a list of base64 texts. The decoded bytes are sent. */
+  /** The argument is base64, or a list of base64 strings. The decoded bytes are sent. */
   binary: Type.Optional(Type.Boolean()),
   mediaType: Type.Optional(Type.String()),
   writing: Type.Optional(Writing),
@@ -54,7 +54,7 @@ const Binding = Type.Object({
   body: Type.Union([Body, Type.Null()]),
 });
 
-/** What a call of an operation needs. Stored with its tool, so that a start does not read the document. */
+/** What a call to an operation needs. Stored with its tool, so that startup does not read the document. */
 export type OperationBinding = Static<typeof Binding>;
 export type ParameterBinding = Static<typeof Parameter>;
 export type BodyBinding = Static<typeof Body>;

@@ -19,7 +19,7 @@ const MAX_YAML = 2 * 1_024 * 1_024;
 const MAX_ALIASES = 100;
 
 /**
- * Parses a text as JSON if it begins with `{`, otherwise as YAML 1.2. Merge keys (`<<`) are treated as ordinary keys.
+ * Parses text as JSON if it begins with `{`, otherwise as YAML 1.2. Merge keys (`<<`) are treated as ordinary keys.
  * @throws DocumentFault
  */
 export function parseText(text: string): unknown {

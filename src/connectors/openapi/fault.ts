@@ -23,7 +23,7 @@ export class ArgumentFault extends Error {
 /** Characters of a document's text that a message repeats. */
 const QUOTE_LIMIT = 200;
 
-/** Marks the place where a text in a message was cut. The characters before it may be the beginning of a secret. */
+/** Marks the place where text in a message was cut. The characters before it may be the beginning of a secret. */
 export const CUT = "…";
 
 /** A name from the document, cut and in quotes. */

@@ -3,7 +3,7 @@ import { readCapped } from "../outbound/read.ts";
 import { ConnectorError } from "../source.ts";
 import { DocumentFault } from "./fault.ts";
 
-/** GitHub's document has 13 MiB. */
+/** GitHub's document is 13 MiB. */
 const MAX_BYTES = 32 * 1_024 * 1_024;
 const ACCEPT = "application/vnd.oai.openapi+json, application/json, application/yaml, text/yaml, */*;q=0.5";
 
@@ -17,7 +17,7 @@ export interface DocumentText {
 /**
  * The text of a document that is given as a URL or as text.
  * @param grow called with its length so far, while it is fetched
- * @throws DocumentFault if it is too long or not a text; ConnectorError or what `fetch` or `grow` throws if it cannot
+ * @throws DocumentFault if it is too long or not text; ConnectorError or what `fetch` or `grow` throws if it cannot
  *   be fetched
  */
 export async function fetchDocument(

@@ -8,8 +8,8 @@ const BEGINNINGS = /[\n\r,[\]{}]|[-?](?=[ \t])/g;
 
 /**
  * Refuses YAML that would take long to parse, by the number of marks that can begin a value (lines, commas, brackets,
- * `- ` and `? `) and by nesting. Brackets inside texts count too, so the nesting is an estimate; the number of items
- * is never too low.
+ * `- ` and `? `) and by nesting. Brackets inside strings count too, so the nesting is an estimate; the number of
+ * items is never too low.
  * @throws DocumentFault
  */
 export function checkYamlSize(text: string): void {

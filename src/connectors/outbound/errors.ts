@@ -4,7 +4,7 @@ import { ConnectorError, type ConnectorFault } from "../source.ts";
 type ErrorMeaning = readonly [fault: ConnectorFault, words: string];
 
 /**
- * The meanings of error codes of Bun, Node and OpenSSL's certificate check. Each text ends a sentence about the
+ * The meanings of error codes of Bun, Node and OpenSSL's certificate check. Each one completes a sentence about the
  * server.
  */
 const MEANINGS: ReadonlyMap<string, ErrorMeaning> = new Map([

@@ -27,7 +27,7 @@ export type OutboundFetch = (url: string | URL, init?: OutboundInit) => Promise<
 export interface OutboundInit extends RequestInit {
   /** The answer is a stream that stays open for as long as its server likes. Streams have their own limit. */
   readonly lasts?: boolean;
-  /** The Gatehouses that the call passed before it reached this one. */
+  /** The Gatehouse instances that the call passed before it reached this one. */
   readonly via?: Via;
 }
 

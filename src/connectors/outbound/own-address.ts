@@ -5,8 +5,8 @@ import type { Listen } from "../../config/listen.ts";
 
 /**
  * The address that this Gatehouse listens on. Connectors may reach loopback, and a request from here would look like
- * the operator's, who reads `/metrics` without a token. Indirect routes, such as a proxy, are detected by the header
- * that each request carries.
+ * one from the operator, who reads `/metrics` without a token. Indirect routes, such as a proxy, are detected by the
+ * header that each request carries.
  */
 export interface OwnAddress {
   /** Whether a connection to `address` (IPv4 or IPv6 as text; never a name) for this URL ends here. */

@@ -5,8 +5,8 @@
 const GROUP_SHARE = 3;
 
 /**
- * Limits concurrent use of one kind of resource: in total, by owner and by group of owners. Only counts; knows no
- * connection.
+ * Limits concurrent use of one kind of resource: in total, by owner and by group of owners. Only counts; it does not
+ * know connections.
  */
 export class Slots {
   readonly #most: number;

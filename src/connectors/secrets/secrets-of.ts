@@ -22,9 +22,9 @@ const PLAIN_VARIABLES =
 /** Begins like a path and contains only characters of paths; base64 may begin with a slash, too. */
 const PATH = /^(?:\.{0,2}\/|~|[A-Za-z]:[\\/])[\w.@ /\\:-]*$/;
 
-/** The most secrets of a definition, not counting the lines of those that have several. */
+/** Maximum number of secrets of a definition, not counting the lines of those that have several. */
 const MOST_SECRETS = 64;
-/** The most characters of these secrets in total. Each is masked in up to 30 forms, which takes memory. */
+/** Maximum number of characters of these secrets in total. Each is masked in up to 30 forms, which takes memory. */
 const MOST_CHARACTERS = 16_384;
 
 /**

@@ -55,7 +55,7 @@ export function bindingOf({ bindingJson }: Pick<KeptTool, "bindingJson">): JsonO
   return bindingJson === undefined ? undefined : objectOf(bindingJson);
 }
 
-/** Bytes of memory that these tools take. */
+/** Memory that these tools take, in bytes. */
 export function bytesOfTools(tools: readonly KeptTool[]): number {
   let bytes = 0;
   for (const tool of tools) bytes += bytesOfTool(tool);
@@ -66,7 +66,7 @@ export function bytesOfTool(tool: KeptTool): number {
   const { name, title = "", description, inputSchemaJson, outputSchemaJson = "", bindingJson = "" } = tool;
   let bytes = OBJECT_BYTES;
   for (const text of [name, title, description, inputSchemaJson, outputSchemaJson, bindingJson]) {
-    // The engine stores a text that contains a wide character with two bytes per character.
+    // The engine stores a string that contains a wide character with two bytes per character.
     bytes += WIDE_CHARACTER.test(text) ? 2 * text.length : text.length;
   }
   return bytes;
@@ -84,7 +84,7 @@ export function areSameTools(some: readonly KeptTool[], others: readonly KeptToo
   );
 }
 
-/** Parses only texts that this program made from an object. */
+/** Parses only text that this program made from an object. */
 function objectOf(json: string): JsonObject {
   return JSON.parse(json) as JsonObject;
 }

@@ -43,7 +43,7 @@ export class ToolMemory {
 
   /**
    * Whether these tools would fit if they replaced the connector's current ones.
-   * @param id the connector's; null for one that does not exist yet
+   * @param id the connector's id; null for one that does not exist yet
    * @returns why not, as the end of a sentence; undefined if they would
    */
   refusal(workspaceId: number, id: number | null, tools: readonly KeptTool[]): string | undefined {

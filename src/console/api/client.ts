@@ -14,7 +14,7 @@ type QueryOf<Name extends RouteName> = Api[Name] extends { query: infer Query } 
 type BodyOf<Name extends RouteName> = Api[Name] extends { body: infer Body } ? Body : never;
 export type AnswerOf<Name extends RouteName> = Api[Name]["answer"];
 
-/** The parameters and body that a call of the route needs. */
+/** The parameters and body that a call to the route needs. */
 export type CallOptions<Name extends RouteName> = ([ParametersOf<Name>] extends [never]
   ? { readonly params?: undefined }
   : { readonly params: Readonly<Record<ParametersOf<Name>, string>> }) &

@@ -46,7 +46,7 @@ function AccountDialog({ close }: { readonly close: () => void }): JSX.Element {
           ["Token", session.token?.name],
           ["Workspace", session.workspace],
           session.agent === null ? null : ["Acts as", session.agent],
-          ["May", session.scopes.join(", ")],
+          ["Scopes", session.scopes.join(", ")],
           ["Until", <Time key="until" at={expires} whole />],
         ]}
       />

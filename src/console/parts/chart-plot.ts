@@ -16,7 +16,10 @@ export interface ChartStyle {
   data(slots: readonly string[], stepSeconds: number, series: readonly ChartSeries[]): uPlot.AlignedData;
 }
 
-/** Distinguishable with colour blindness (after Okabe and Ito), with at least 3:1 contrast on light and dark. */
+/**
+ * Distinguishable with colour blindness (after Okabe and Ito), with at least 3:1 contrast on light and dark
+ * backgrounds.
+ */
 const COLOURS = ["#0f8a7a", "#d97706", "#3b7dd8", "#b4479f", "#8a8f1d", "#c2483c", "#5e6ad2", "#2f8f4e"];
 const TONES = { good: "#2f8f4e", warn: "#d97706", bad: "#c2483c", plain: "#7a858c" } as const;
 const HEIGHT = 168;

@@ -68,7 +68,7 @@ export function Chart({
     <figure class="chart stack-small" aria-label={label}>
       <div ref={frame} class="chart-frame" aria-hidden="true" />
       <div class="chart-words" aria-hidden="true">
-        <span class="chart-slot number">{at === undefined ? "In all" : slotText(at, stepSeconds)}</span>
+        <span class="chart-slot number">{at === undefined ? "Total" : slotText(at, stepSeconds)}</span>
         <ul class="chart-key">
           {series.map((one, index) => (
             <li key={one.name}>

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 
 const SHOWN_MS = 1_500;
 
-/** Copies a text and confirms it. */
+/** Copies text and confirms it. */
 export function CopyButton({
   text,
   label = "Copy",

@@ -234,7 +234,7 @@ export function Check({
   );
 }
 
-/** A list of texts, one on each line. */
+/** A list of strings, one on each line. */
 export function Lines({
   values,
   change,
@@ -247,7 +247,7 @@ export function Lines({
   return <TextArea {...rest} isCode value={values} change={change} />;
 }
 
-/** The texts of such a list. Empty lines are ignored. */
+/** The strings of such a list. Empty lines are ignored. */
 export function linesOf(text: string): string[] {
   return text
     .split("\n")

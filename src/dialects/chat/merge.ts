@@ -4,10 +4,10 @@ import { isEmpty, MergedMembers } from "../pass/merged-members.ts";
 
 /** The maximum number of choices, and of tool calls per choice, that are merged. */
 const MOST_ITEMS = 128;
-/** The texts of a delta that arrive in pieces. */
+/** The text members of a delta, which arrive in pieces. */
 export const DELTA_TEXTS = ["content", "reasoning_content", "reasoning", "refusal"] as const;
 const DELTA_FIELDS: ReadonlySet<string> = new Set([...DELTA_TEXTS, "role", "tool_calls"]);
-/** For each kind of tool call, the names of its texts, which arrive in pieces. */
+/** For each kind of tool call, the names of its text members, which arrive in pieces. */
 const CALLED: ReadonlyMap<string, readonly string[]> = new Map([
   ["function", ["name", "arguments"]],
   ["custom", ["name", "input"]],
@@ -19,7 +19,7 @@ const OBJECTS: ReadonlySet<unknown> = new Set(["", "chat.completion.chunk", "cha
 type Texts = Map<string, string>;
 
 interface ToolCall {
-  /** All members except its index and its texts. */
+  /** All members except its index and its text members. */
   readonly members: MergedMembers;
   readonly called: Map<string, Texts>;
 }
@@ -43,7 +43,7 @@ export class MergedCompletion {
   readonly #kept = new MemberLimit();
   readonly #head = new MergedMembers(this.#kept, COUNTERS);
   readonly #usage = new MergedMembers(this.#kept, "all");
-  /** Bytes of the texts that could not be merged. */
+  /** Size in bytes of the text that could not be merged. */
   #otherBytes = 0;
   #isExact = true;
 
@@ -63,7 +63,7 @@ export class MergedCompletion {
     return choices.length >= this.#answers && choices.every(({ finishReason }) => finishReason !== null);
   }
 
-  /** Bytes of the texts that the model has written. */
+  /** Size in bytes of the text that the model has written. */
   get textBytes(): number {
     let bytes = this.#otherBytes;
     for (const { texts, toolCalls } of this.#choices.values()) {
@@ -188,7 +188,7 @@ function addToolCall({ toolCalls }: Choice, part: unknown, kept: MemberLimit): b
 }
 
 /**
- * Adds to the texts of a tool call's function or custom tool.
+ * Adds to the text members of a tool call's function or custom tool.
  * @returns whether it contains nothing else
  */
 function addTexts({ called }: ToolCall, kind: string, names: readonly string[], parts: unknown): boolean {

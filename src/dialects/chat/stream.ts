@@ -90,7 +90,7 @@ function varyingInChunk(chunk: unknown): readonly VaryingMember[] {
   ];
 }
 
-/** Where a chunk has usage; -1 if none has. Most have `null` in its place. */
+/** Where a chunk with usage begins it; -1 if none has usage. Most have `null` in its place. */
 function positionOfUsage(events: Buffer): number {
   for (let at = events.indexOf(USAGE); at >= 0; at = events.indexOf(USAGE, at + 1)) {
     let next = at + USAGE.length;

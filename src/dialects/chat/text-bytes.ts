@@ -1,6 +1,6 @@
 import { field, textBytesOf } from "../json.ts";
 
-/** Bytes of the texts that the model wrote in a chat completion. */
+/** Size in bytes of the text that the model wrote in a chat completion. */
 export function chatTextBytes(completion: unknown): number {
   const choices = field(completion, "choices");
   if (!Array.isArray(choices)) return 0;

@@ -28,7 +28,9 @@ export const EMBEDDINGS: DialectApi = {
   errorEvent: openAiErrorEvent,
 };
 
-/** Bytes of the texts to convert. All of them are texts, however much they look like data: none is a file. */
+/**
+ * Size in bytes of the texts to convert. They all count as text, however much they look like data: none is a file.
+ */
 function inputBytesOf(input: unknown): number {
   if (typeof input === "string") return Buffer.byteLength(input);
   if (!Array.isArray(input)) return 0;

@@ -35,7 +35,7 @@ function readInput(input: unknown): readonly string[] {
     if (typeof each === "string") return each;
     throw unsupported(
       `input[${index}]`,
-      "must be a text for this model's provider: token ids mean nothing to it.",
+      "must be a string for this model's provider: token ids mean nothing to it.",
     );
   });
 }

@@ -15,7 +15,7 @@ const FLOAT_BYTES = 4;
 const MOST_CONVERTED = 16 * 1024 * 1024;
 /** The maximum number of numbers in them, in either format. Converting that many takes about 0.2 s. */
 const MOST_NUMBERS = 1_000_000;
-/** The maximum number of texts, lists and objects in them. A vector has four texts and two lists or objects. */
+/** The maximum number of strings, lists and objects in them. A vector has four strings and two lists or objects. */
 const MOST_PARTS = 50_000;
 const LIMITS = { members: MOST_NUMBERS, strings: MOST_PARTS, containers: MOST_PARTS };
 /** Base64 has four characters for three bytes. */
@@ -87,7 +87,7 @@ function toNumbers(vector: unknown): unknown {
   return Array.from({ length: count }, (_, index) => bytes.readFloatLE(index * FLOAT_BYTES));
 }
 
-/** A provider answers at most 2,048 texts. Counting millions of matches would delay every other call. */
+/** A provider embeds at most 2,048 texts per request. Counting millions of matches would delay every other call. */
 const MOST_COUNTED = 100_000;
 
 /** The evidence of an answer. Vectors are left out: they take megabytes and mean nothing to a reader. */

@@ -10,7 +10,7 @@ const IN_PARTS: ReadonlyMap<unknown, string> = new Map([
   ["input_json_delta", "partial_json"],
 ]);
 
-/** The members of a delta that are parts of texts. */
+/** The members of a delta that are pieces of text. */
 export const DELTA_TEXTS: readonly string[] = [...IN_PARTS.values()];
 
 /** The maximum number of blocks that are merged. */
@@ -22,7 +22,7 @@ export class MergedMessage {
   readonly #members = new MergedMembers(this.#kept);
   readonly #usage = new MergedMembers(this.#kept, "all");
   readonly #blocks = new Map<unknown, MergedBlock>();
-  /** Bytes of the texts that could not be merged. */
+  /** Size in bytes of the text that could not be merged. */
   #otherBytes = 0;
   #hasBegun = false;
   #isWhole = false;
@@ -70,7 +70,7 @@ export class MergedMessage {
     this.#otherBytes += Buffer.byteLength(data);
   }
 
-  /** Bytes of its texts. */
+  /** Size in bytes of its text. */
   get textBytes(): number {
     return messageTextBytes(this.#content()) + this.#otherBytes;
   }

@@ -1,8 +1,8 @@
 import { field, textBytesOf } from "../json.ts";
 
 /**
- * Bytes of the texts that the model wrote in a message's content: without signatures, encrypted thinking and the
- * results of tools that the provider runs.
+ * Size in bytes of the text that the model wrote in a message's content: without signatures, encrypted thinking and
+ * the results of tools that the provider runs.
  */
 export function messageTextBytes(content: unknown): number {
   if (!Array.isArray(content)) return 0;

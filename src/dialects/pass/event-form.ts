@@ -1,7 +1,7 @@
 import { endOfQuoted } from "../../base/json-limits.ts";
 import { isMembers, type Members, parsedOrNothing } from "../json.ts";
 
-/** A member that varies from one event to the next: a text or a whole number. */
+/** A member that varies from one event to the next: a string or a whole number. */
 export interface VaryingMember {
   /** The object that has the member. */
   readonly holder: Members;
@@ -11,7 +11,7 @@ export interface VaryingMember {
 /** Finds the varying members of an event's value, always in the same order. Empty if it has none. */
 export type FindVarying = (value: unknown) => readonly VaryingMember[];
 
-/** The first of these members that is a text. */
+/** The first of these members that is a string. */
 export function textMember(value: unknown, names: readonly string[]): readonly VaryingMember[] {
   if (!isMembers(value)) return [];
   const name = names.find((each) => typeof value[each] === "string" && value[each] !== "");
@@ -19,7 +19,7 @@ export function textMember(value: unknown, names: readonly string[]): readonly V
 }
 
 const QUOTE = '"';
-/** A text without escapes, as most are. The characters are those that RFC 8259, section 7, allows. */
+/** A string without escapes, as most are. The characters are those that RFC 8259, section 7, allows. */
 const PLAIN_TEXT = /"[ !#-[\]-\uffff]*"/y;
 const COLONS = [":", ": "];
 /** A whole number that is read exactly, with nothing after it that belongs to a number. */
@@ -113,7 +113,7 @@ function probeOf({ holder, name }: VaryingMember, index: number): string | numbe
   return typeof holder[name] === "string" ? PROBE_TEXT + index : PROBE_NUMBER + index;
 }
 
-/** The text or whole number that begins here, and the position after it. */
+/** The string or whole number that begins here, and the position after it. */
 function readValue(json: string, at: number): { value: unknown; end: number } | undefined {
   const plain = endOf(PLAIN_TEXT, json, at);
   if (plain > 0) return { value: json.slice(at + 1, plain - 1), end: plain };

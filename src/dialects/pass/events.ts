@@ -13,7 +13,7 @@ export class EventSplitter {
   /** Its last bytes. */
   #tail: Buffer = Buffer.alloc(0);
 
-  /** Bytes of the unfinished event. */
+  /** Size in bytes of the unfinished event. */
   get waiting(): number {
     return this.#waiting.length;
   }
@@ -69,7 +69,7 @@ export interface ServerEvent {
   readonly name: string | null;
   /** Its `data` lines. */
   readonly data: string;
-  /** False if a line does not have the standard's form: clients differ in how they read such lines. */
+  /** False if a line does not follow the standard: clients differ in how they read such lines. */
   readonly isPlain: boolean;
 }
 
@@ -123,7 +123,7 @@ export function positionOfHiddenWord(events: Buffer): number {
   return -1;
 }
 
-/** Where each word is first; -1 if nowhere. */
+/** Where each word first occurs; -1 if nowhere. */
 export function positionsOf(events: Buffer, words: readonly string[]): readonly number[] {
   return words.map((word) => events.indexOf(word));
 }

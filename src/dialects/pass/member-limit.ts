@@ -32,7 +32,7 @@ export class MemberLimit {
     return true;
   }
 
-  /** The value of a JSON text; undefined if it cannot be read or may not be kept. */
+  /** The value of JSON text; undefined if it cannot be read or may not be kept. */
   parsed(text: string): unknown {
     if (findExcess(text, { members: this.#left }) !== null) return undefined;
     const value = parsedWithoutLoss(text);

@@ -5,7 +5,7 @@ const MOST_MEMBERS = 128;
 
 /**
  * Members of an object whose values arrive in several events. No value replaces the text of another: a client may
- * have shown the first.
+ * already have shown it.
  */
 export class MergedMembers {
   readonly #members = new Map<string, unknown>();
@@ -24,7 +24,7 @@ export class MergedMembers {
     return this.#members.size;
   }
 
-  /** @returns false if the value is not kept, because it would replace another text or there are too many members */
+  /** @returns false if the value is not kept, because it would replace other text or there are too many members */
   add(name: string, value: unknown): boolean {
     const before = this.#members.get(name);
     if (!isEmpty(before)) return isEmpty(value) || this.#replace(name, before, value);
@@ -61,7 +61,7 @@ export class MergedMembers {
 
 /**
  * Whether a value has nothing that a client shows. Numbers and booleans are never empty: clients print them like
- * texts.
+ * text.
  */
 export function isEmpty(value: unknown): boolean {
   if (value === undefined || value === null || value === "") return true;

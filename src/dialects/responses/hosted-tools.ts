@@ -32,7 +32,7 @@ export function hostedTools(
 ): string | undefined {
   const types = [
     ...typesIn(bytes, spans.get("tools"), field(value, "tools"), 1),
-    // Items may bring tools too.
+    // Items may contain tools too.
     ...nestedTypes(bytes, spans.get("input"), field(value, "input"), 2),
   ];
   return types.length === 0 ? undefined : [...new Set(types)].slice(0, MOST_HOSTED).join(",");

@@ -32,7 +32,7 @@ const DELTAS: ReadonlyMap<unknown, DeltaPlace> = new Map<string, DeltaPlace>([
 const TEXTS: readonly string[] = ["delta", ...new Set([...DELTAS.values()].map(({ member }) => member))];
 
 /**
- * A response, merged from the events of a stream that did not reach its end. `SentTexts` finds the texts that it
+ * A response, merged from the events of a stream that did not reach its end. `SentTexts` finds the text that it
  * lacks.
  */
 export class MergedResponse {
@@ -59,7 +59,7 @@ export class MergedResponse {
     return [...this.#items.entries()].sort(([first], [second]) => first - second).map(([, item]) => item);
   }
 
-  /** Bytes of the texts that the model wrote. */
+  /** Size in bytes of the text that the model wrote. */
   get textBytes(): number {
     return responseTextBytes(this.output);
   }

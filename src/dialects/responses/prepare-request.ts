@@ -21,7 +21,7 @@ export interface ResponseRequestsParts extends KeepingParts {
   readonly store: ResponseStore;
 }
 
-/** A client's request, with the functions that reserve memory for the texts that it refers to. */
+/** A client's request, with the functions that reserve memory for the text that it refers to. */
 export interface ResponsesClient extends Omit<ClientRequest, "api" | "request"> {
   /** @throws Problem 429 `rate_limited` */
   hold(bytes: number): void;

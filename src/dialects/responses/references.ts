@@ -34,7 +34,9 @@ const CONTENT: Readonly<Record<string, readonly string[]>> = {
   tool_search_output: ["tools"],
   additional_tools: ["tools"],
 };
-/** The most items that a request may name. Each may belong to another response, which then has to be read. */
+/**
+ * Maximum number of items that a request may name. Each may belong to another response, which then has to be read.
+ */
 const MOST_REFERENCES = 1_024;
 const READ_MEMBERS = new MemberNames(["id", "type", "role", ...new Set(Object.values(CONTENT).flat())]);
 
@@ -85,7 +87,7 @@ function isContent(value: unknown): boolean {
 
 const CONTAINER_MEMBERS = ["container", "container_id"];
 const ID_MEMBERS = new MemberNames([...ACCOUNT_MEMBERS, ...CONTAINER_MEMBERS]);
-/** Also covers the origins of texts that are present: the provider resolves no ids in them. */
+/** Also skips annotations and results, which state where a text comes from: the provider resolves no ids in them. */
 const NO_IDS: ReadonlySet<string> = new Set([...OWN_MEMBERS, "annotations", "results"]);
 
 /**

@@ -116,7 +116,7 @@ export type StoreAnswer = (tx: Tx, answer: StoredAnswer, bytes: number) => Promi
  * time.
  */
 class ResponseKeeper {
-  /** Bytes of the conversation up to the request. */
+  /** Size in bytes of the conversation up to the request. */
   readonly #bytes: number;
   readonly #parts: KeepingParts;
   #requestSeq: number | null = null;

@@ -11,13 +11,13 @@ const COUNTERS: ReadonlySet<string> = new Set([
   ...["partial_image_index", "logprob"],
 ]);
 
-/** The maximum number of texts that are searched for at the end. */
+/** The maximum number of strings that are searched for at the end. */
 const MOST_TEXTS = 50_000;
 
 /**
- * The texts that a response's events delivered, and their numbers and booleans, which clients print like text. Most
- * arrive three times: in deltas, when their part is done, and in the last event. A provider may send a different text
- * each time.
+ * The strings that a response's events delivered, and their numbers and booleans, which clients print like text. Most
+ * arrive three times: in deltas, when their part is done, and in the last event. A provider may send a different
+ * string each time.
  */
 export class SentTexts {
   readonly #texts = new Set<string>();
@@ -31,14 +31,14 @@ export class SentTexts {
     addTexts(typeof delta === "string" ? members : event, this.#texts, true);
   }
 
-  /** Adds only an event's delta. Its other texts MUST have been added with an earlier event. */
+  /** Adds only an event's delta. Its other strings MUST have been added with an earlier event. */
   addDelta({ delta, type, output_index, content_index, summary_index }: Members): void {
     if (typeof delta !== "string") return;
     const place = [type, output_index, content_index, summary_index].map(placeName).join(" ");
     this.#parts.set(place, (this.#parts.get(place) ?? "") + delta);
   }
 
-  /** Whether a value contains all of these texts. Also false if there are too many. */
+  /** Whether a value contains all of these strings. Also false if there are too many. */
   areIn(value: unknown): boolean {
     if (this.#texts.size + this.#parts.size > MOST_TEXTS) return false;
     const kept = new Set<string>();
@@ -54,7 +54,7 @@ function placeName(value: unknown): string {
 }
 
 /**
- * Adds the texts in a value, and its numbers and booleans as `name: 1`: a bare `true` occurs in every response.
+ * Adds the text in a value, and its numbers and booleans as `name: 1`: a bare `true` occurs in every response.
  * @param isShown whether to leave out what no client shows
  */
 function addTexts(root: unknown, texts: Set<string>, isShown: boolean): void {

@@ -6,7 +6,7 @@ const NOT_WRITTEN: ReadonlySet<string> = new Set([
   ...["encrypted_content", "result", "results", "output", "outputs", "tools", "annotations", "logprobs"],
 ]);
 
-/** Bytes of the texts that the model wrote in a response's output. */
+/** Size in bytes of the text that the model wrote in a response's output. */
 export function responseTextBytes(output: unknown): number {
   return Array.isArray(output) ? textBytesOf(output.map(writtenIn)) : 0;
 }

@@ -21,7 +21,7 @@ export function listAt(value: unknown, path: string): readonly unknown[] {
 
 export function textAt(value: unknown, path: string): string {
   if (typeof value === "string") return value;
-  throw invalidAt(path, "must be a text");
+  throw invalidAt(path, "must be a string");
 }
 
 export function booleanAt(value: unknown, path: string): boolean {
@@ -30,7 +30,7 @@ export function booleanAt(value: unknown, path: string): boolean {
 }
 
 /**
- * Excludes hyphens, and so `file-…`, which the AI SDK takes for the id of a file in the account that all workspaces
+ * Excludes hyphens, and so `file-…`, which the AI SDK treats as the id of a file in the account that all workspaces
  * share.
  */
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;

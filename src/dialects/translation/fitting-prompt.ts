@@ -13,7 +13,7 @@ type UserPart = LanguageModelV4TextPart | LanguageModelV4FilePart;
 
 /** The APIs of these providers accept instructions only before the conversation. The AI SDK refuses any others. */
 const SYSTEM_FIRST: ReadonlySet<string> = new Set(["google", "vertex", "bedrock"]);
-/** The API of this kind accepts only texts as tool results. The AI SDK would send files as base64 text. */
+/** The API of this kind accepts only text as tool results. The AI SDK would send files as base64 text. */
 const TEXT_RESULTS = "openai-compatible";
 /** For this kind, the AI SDK leaves plain-text files out of tool results. */
 const TEXTS_IN_RESULTS = "anthropic";
@@ -21,8 +21,8 @@ const TEXTS_IN_RESULTS = "anthropic";
 /**
  * A conversation in a form that a provider kind's API accepts:
  * - instructions in the middle of the conversation become user text in tags if the API does not accept them;
- * - a tool's result becomes one text, with its files in a user message after it, if results can only be texts;
- * - its plain-text files become texts if results cannot contain them.
+ * - a tool's result becomes a single string, with its files in a user message after it, if results can only be text;
+ * - its plain-text files become text if results cannot contain them.
  */
 export function fittingPrompt(
   prompt: LanguageModelV4Prompt,
@@ -85,7 +85,7 @@ function textOf(
   { output, toolCallId }: LanguageModelV4ToolResultPart,
   files: UserPart[],
 ): LanguageModelV4ToolResultOutput {
-  // A bare text would look like a result.
+  // Bare text would look like a result.
   if (output.type === "error-text") return { type: "error-json", value: { error: output.value } };
   if (output.type !== "content") return output;
   const texts: string[] = [];

@@ -9,7 +9,7 @@ interface Limit {
   readonly option: keyof Options;
   /** Whether the request is refused if it lacks the option. Default: never. */
   isMissing?(options: Options): boolean;
-  /** The value that means the same as no value, like an empty list. It is left out. */
+  /** The value that means the same as no value, such as an empty list. It is left out. */
   readonly neutral?: number;
   /** Whether the AI SDK sends the option together with these others. Default: never. */
   isSent?(options: Options): boolean;
@@ -138,7 +138,7 @@ function isCallDemanded({ toolChoice }: Options): boolean {
   return toolChoice?.type === "required" || toolChoice?.type === "tool";
 }
 
-/** Whether a conversation has calls of tools, or their results. */
+/** Whether a conversation has tool calls or their results. */
 function hasCalls(prompt: Options["prompt"]): boolean {
   return prompt.some(
     ({ content }) =>

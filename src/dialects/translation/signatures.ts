@@ -10,16 +10,16 @@ const PREFIX = "gth1.";
 
 /**
  * The members of a provider's metadata that sign a part of an answer. Only these are packed and accepted back: a
- * client can write a packed text itself, and other members would reach the provider as fields of its request.
+ * client can write a packed string itself, and other members would reach the provider as fields of its request.
  */
 const SIGNING = ["signature", "redactedData", "thoughtSignature", "reasoningEncryptedContent"];
 /** OpenAI's id of the part. Without its encrypted content, it would refer to whatever the account has stored. */
 const ITEM = "itemId";
 const ENCRYPTED = "reasoningEncryptedContent";
 
-/** The longest packed text: more than the encrypted reasoning of 100,000 tokens takes. */
+/** The longest packed string: more than the encrypted reasoning of 100,000 tokens takes. */
 const MOST_CHARACTERS = 1024 * 1024;
-/** The most members in a packed text. */
+/** Maximum number of members in a packed string. */
 const MOST_MEMBERS = 64;
 
 /**
@@ -28,7 +28,7 @@ const MOST_MEMBERS = 64;
  */
 type Origin = Pick<TranslationTarget, "kind" | "provider">;
 
-/** Whether a text is a signature that was packed here. */
+/** Whether a string is a signature that was packed here. */
 export function isPacked(text: string): boolean {
   return text.startsWith(PREFIX);
 }
@@ -39,9 +39,9 @@ export function isSigned(metadata: SharedV4ProviderMetadata | undefined): boolea
 }
 
 /**
- * Packs a provider's metadata about a part of its answer into a text, for a field that clients return unchanged. The
- * metadata signs reasoning, and some providers refuse the next request without it.
- * @param toolCallId the signed tool call. Default: the signature is for the part that contains the packed text
+ * Packs a provider's metadata about a part of its answer into a string, for a field that clients return unchanged.
+ * The metadata signs reasoning, and some providers refuse the next request without it.
+ * @param toolCallId the signed tool call. Default: the signature is for the part that contains the packed string
  */
 export function packSignature(
   { kind, provider }: Origin,
@@ -73,8 +73,8 @@ export class PackedSignatures {
   }
 
   /**
-   * Unpacks a signature. Undefined if the text is not a packed signature, or comes from another provider: its
-   * reasoning belongs to that provider's account, and OpenAI refuses reasoning of another account.
+   * Unpacks a signature. Undefined if the string is not a packed signature, or comes from another provider: its
+   * reasoning belongs to that provider's account, and OpenAI refuses reasoning from another account.
    * @param path its location in the request
    * @throws Problem 413 `body_too_large`
    */

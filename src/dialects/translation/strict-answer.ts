@@ -52,12 +52,12 @@ export function strictCheck(
   );
 }
 
-/** Endings without a complete text. */
+/** Endings without complete text. */
 const INCOMPLETE: ReadonlySet<LanguageModelV4FinishReason["unified"]> = new Set([
   ...(["length", "content-filter", "tool-calls"] as const),
 ]);
 
-/** Writes like `inner`, and fails with Problem 502 `provider_failed` at the end of a text that does not match. */
+/** Writes like `inner`, and fails with Problem 502 `provider_failed` at the end of text that does not match. */
 export function strictWriter(inner: AnswerWriter, check: ValueCheck): AnswerWriter {
   const texts: string[] = [];
   let calls = false;

@@ -61,8 +61,8 @@ export interface Translation {
    */
   options(value: unknown, target: TranslationTarget): LanguageModelV4CallOptions;
   /**
-   * The format that the client wants to be followed strictly, if any. Absent in dialects that do not offer this
-   * choice.
+   * The output format that the client wants the model to follow strictly, if any. Absent in dialects that do not
+   * offer this choice.
    * @param value the parsed request, accepted by `options`
    */
   strictFormat?(value: unknown): StrictFormat | undefined;

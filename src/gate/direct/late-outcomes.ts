@@ -11,7 +11,7 @@ const WORKSPACE_LIMIT = 16_384;
 const TEXT_LIMIT = 1_048_576;
 /**
  * The same limit for all waiting answers of one workspace, and for all workspaces together. Without it, a full disk
- * would also fill the memory.
+ * would also exhaust memory.
  */
 const WORKSPACE_TEXT_LIMIT = 16 * TEXT_LIMIT;
 const ALL_TEXT_LIMIT = 64 * TEXT_LIMIT;
@@ -55,7 +55,7 @@ export class LateOutcomes {
     this.#log = log;
   }
 
-  /** Whether there is room for a text. If not, the outcome MUST be kept without the text. */
+  /** Whether there is room for this much text. If not, the outcome MUST be kept without its text. */
   fits(workspaceId: number, characters: number): boolean {
     let all = characters;
     for (const held of this.#held.values()) all += held.characters;

@@ -8,7 +8,7 @@ function agentStopped(agent: string): Problem {
 }
 
 function workspaceStopped(): Problem {
-  return new Problem("agent_stopped", "The workspace is stopped: it makes no calls of tools or models.");
+  return new Problem("agent_stopped", "The workspace is stopped: no tools or models are called.");
 }
 
 export function agentRemoved(): Problem {

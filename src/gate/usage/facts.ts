@@ -5,7 +5,8 @@ import type { UsageCount, UsageKind } from "./record.ts";
 const KINDS = ["task", "model", "tool", "client", "count"] as const satisfies readonly UsageKind[];
 
 /**
- * The most tool names in one slot. Without a limit, adding and removing connectors could create any number of names.
+ * Maximum number of tool names in one slot. Without a limit, adding and removing connectors could create any number
+ * of names.
  */
 const MOST_TOOLS = 200;
 /** The name under which all further tools are counted. */

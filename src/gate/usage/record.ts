@@ -11,7 +11,7 @@ export type UsageKind = "task" | "model" | "tool" | "client" | "count";
 /** The result of a task, a model call, a tool call or a count of tokens. */
 export interface UsageRecord {
   readonly workspaceId: number;
-  /** Null: the caller acts as no agent. */
+  /** Null: the caller does not act as an agent. */
   readonly agentId: number | null;
   readonly kind: UsageKind;
   /** The model or tool as configured or listed; `UNKNOWN_TOOL`; the dialect of a count; empty for a task. */
@@ -41,7 +41,7 @@ export interface ClientUsage {
  * limited.
  */
 export const UNKNOWN_TOOL = "(unknown)";
-/** Replaces an agent's id for callers that act as no agent. Agents' ids begin at 1. */
+/** Replaces an agent's id for callers that do not act as an agent. Agents' ids begin at 1. */
 export const NO_AGENT = 0;
 /** The resolution at which calls are counted. */
 export const FIVE_MINUTES_MS = 300_000;

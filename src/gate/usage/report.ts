@@ -19,7 +19,7 @@ export interface UsageQuestion {
 
 /** Micro-credits by slot for the names that cost the most, and for all others together. */
 export interface Breakdown {
-  /** Highest first. The name is null for callers that act as no agent. */
+  /** Highest first. The name is null for callers that do not act as an agent. */
   readonly top: readonly { readonly name: string | null; readonly micros: readonly number[] }[];
   /** Null: there are no others. */
   readonly other: readonly number[] | null;

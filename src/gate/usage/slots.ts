@@ -14,7 +14,7 @@ export const USAGE_STEPS = {
 } as const;
 export type UsageStep = keyof typeof USAGE_STEPS;
 
-/** Replaces an agent's id: the whole workspace, including callers that act as no agent. */
+/** Replaces an agent's id: the whole workspace, including callers that do not act as an agent. */
 export const EVERYBODY = -1;
 
 /** Rows of `usage_counts` moved per transaction; every other writer waits for it. */

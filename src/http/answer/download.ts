@@ -70,7 +70,7 @@ export interface DownloadParts {
  * Sends chunks as a response body. Each chunk is produced once the previous one has been taken. Bun asks for more as
  * long as the connection accepts it: about 4 MB ahead of a local reader. Reading ends when the client leaves, and a
  * client that stops reading is abandoned. Failures are passed on as errors, so Bun cuts off the connection without
- * the body's end mark: part of an export MUST NOT look like all of it.
+ * the body's end marker: part of an export MUST NOT look like all of it.
  */
 export function downloadStream(
   chunks: AsyncGenerator<Uint8Array, void>,

@@ -15,7 +15,7 @@ export interface TextParts extends BodyParts {
 
 /** Characters of a part, approximately. */
 const PART = 64 * 1024;
-/** Characters of a value apart from its texts: quotes, a comma, digits. */
+/** Characters of a value apart from its text: quotes, a comma, digits. */
 const VALUE_FRAME = 8;
 
 /**

@@ -55,19 +55,19 @@ export interface RawBody {
   readonly bytes: Uint8Array;
   /** The bytes as parsed. */
   readonly value: unknown;
-  /** Called once if the bytes are dropped because others need the room: the call MUST then end. */
+  /** Called once if the bytes are dropped because other requests need the memory: the call MUST then end. */
   onRefused(refused: (problem: Problem) => void): void;
   /**
-   * Reserves more memory from the workspace's share, for texts that the request refers to.
+   * Reserves more memory from the workspace's share, for text that the request refers to.
    * @throws Problem 429 `rate_limited`
    */
   hold(bytes: number): void;
   /** Releases the memory that the bytes take from their workspace's share. Safe to call more than once. */
   release(): void;
   /**
-   * Keeps that memory counted beyond `release`, for texts of the request that are still in memory. The bytes
-   * themselves may already be dropped.
-   * @returns a function that MUST be called once the texts are no longer in memory. Safe to call more than once
+   * Keeps that memory counted beyond `release`, for text of the request that is still in memory. The bytes themselves
+   * may already be dropped.
+   * @returns a function that MUST be called once the text is no longer in memory. Safe to call more than once
    */
   keep(): () => void;
 }

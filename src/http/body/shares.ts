@@ -4,7 +4,7 @@ import { Problem } from "../../base/errors.ts";
 const MIB = 1024 * 1024;
 /**
  * Maximum number of bytes of all bodies being read at once. Without a limit, bodies trickling in on a hundred
- * connections would fill the memory.
+ * connections would exhaust memory.
  */
 const WHOLE = 256 * MIB;
 /**
@@ -37,10 +37,11 @@ export interface OpenBody {
   /** Counts received bytes towards the minimum rate. */
   came(bytes: number): void;
   /**
-   * Called once if the body is abandoned, because it is too slow or others need the room. By then it holds no memory.
+   * Called once if the body is abandoned, because it is too slow or other bodies need the memory. By then it holds no
+   * memory.
    */
   refused: (problem: Problem) => void;
-  /** Everything has arrived, and is kept until `close`. It may still be dropped when others need the room. */
+  /** Everything has arrived, and is kept until `close`. It may still be dropped when other bodies need the memory. */
   complete(): void;
   /** Releases everything it holds. */
   close(): void;

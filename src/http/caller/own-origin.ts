@@ -36,7 +36,7 @@ export function isFromOwnPage(asked: OriginCheck): boolean {
 }
 
 /**
- * Whether a page of another origin made the request, judging by its headers. Programs that are not browsers send
+ * Whether a page from another origin made the request, judging by its headers. Programs that are not browsers send
  * neither header, and do not count as pages.
  */
 export function isFromForeignPage(asked: OriginCheck): boolean {

@@ -49,7 +49,7 @@ export function requireIssuable(
   if (!decidesByName(token) || isAdmin(caller)) return;
   throw new Problem(
     "scope_missing",
-    "A token that may approve calls but names no person can only be issued with the scope admin.",
+    "A token that may approve calls but does not name a person can only be issued with the scope admin.",
   );
 }
 
@@ -67,7 +67,7 @@ export function requireRotatable(
   if (!decidesByName(token) || isAdmin(caller) || tokenIdOf(caller) === token.id) return;
   throw new Problem(
     "scope_missing",
-    "A token that may approve calls but names no person can only be rotated by itself or with the scope admin.",
+    "A token that may approve calls but does not name a person can only be rotated by itself or with the scope admin.",
   );
 }
 

@@ -4,7 +4,8 @@ import { problemResponse } from "../answer/answer.ts";
 
 const RETRY_SECONDS = 1;
 /**
- * Paths, with or without a query, that end work. Such a call frees room, so it is admitted even when there is none.
+ * Paths, with or without a query, that end work. Such a call frees capacity, so it is admitted even when none is
+ * left.
  */
 const ENDS_WORK = /^[^?]*\/(?:stop|cancel)(?:\?|$)/;
 

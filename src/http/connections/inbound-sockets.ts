@@ -28,7 +28,7 @@ const SYMBOLS = {
   shutdown: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 },
 } as const;
 const SHUT_RDWR = 2;
-/** Bytes of a `sockaddr_storage`. */
+/** Size in bytes of a `sockaddr_storage`. */
 const ADDRESS_BYTES = 128;
 const AF_INET = 2;
 const AF_INET6 = process.platform === "darwin" ? 30 : 10;

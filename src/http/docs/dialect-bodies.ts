@@ -94,7 +94,7 @@ export const RESPONSES_BODIES: DialectBodies = {
       created_at: Type.Number(),
       model: TEXT,
       status: optional(TEXT),
-      output: list("Messages, reasoning and calls of the client's tools."),
+      output: list("Messages, reasoning and calls to the client's tools."),
       usage: optional(
         Type.Union([Type.Object({ input_tokens: COUNT, output_tokens: COUNT }, OPEN), Type.Null()]),
       ),
@@ -154,7 +154,7 @@ export const COUNT_BODIES: DialectBodies = {
 
 export const EMBEDDINGS_BODIES: DialectBodies = {
   request: request("Texts to embed, as in OpenAI's API.", {
-    input: { ...TEXT_OR_LIST, description: "A text, a list of texts, or their tokens." },
+    input: { ...TEXT_OR_LIST, description: "A string, a list of strings, or their tokens." },
     encoding_format: optional(Type.Union([Type.Literal("float"), Type.Literal("base64")])),
     dimensions: optional(Type.Integer({ minimum: 1 })),
     user: optional(TEXT),

@@ -67,7 +67,7 @@ export const ERROR_RESPONSES: Readonly<Record<ErrorForm, object>> = {
   },
   ClientError: {
     description:
-      "Refused or failed. In Anthropic's form with the header `anthropic-version`, in OpenAI's with `x-stainless-lang`, " +
+      "Refused or failed. In Anthropic's format with the header `anthropic-version`, in OpenAI's with `x-stainless-lang`, " +
       "otherwise as RFC 9457.",
     headers: CODE_HEADER,
     content: {

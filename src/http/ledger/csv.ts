@@ -73,7 +73,7 @@ function cell(value: unknown): Cell {
 }
 
 /**
- * RFC 4180. A text that a spreadsheet would read as a formula (starting with = + - @, their full-width forms, a tab
+ * RFC 4180. Text that a spreadsheet would read as a formula (starting with = + - @, their full-width forms, a tab
  * or a carriage return) is prefixed with an apostrophe.
  */
 function csvLines(rows: readonly (readonly Cell[])[]): string {

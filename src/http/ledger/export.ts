@@ -184,7 +184,7 @@ export class LedgerExports {
     };
   }
 
-  /** The entries' own bytes decide, each checked against the signed tree, because an export is evidence. */
+  /** Matches the entries' own bytes, each checked against the signed tree, because an export is evidence. */
   async *#entries(
     call: Call,
     signal: AbortSignal,
@@ -199,7 +199,7 @@ export class LedgerExports {
     }
   }
 
-  /** The matching entries, a block at a time. Their own bytes decide, never an index. @throws LedgerChanged */
+  /** The matching entries, a block at a time. Their own bytes are matched, never an index. @throws LedgerChanged */
   async *#looks(
     call: Call,
     signal: AbortSignal,

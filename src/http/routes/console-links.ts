@@ -55,7 +55,7 @@ export function consoleLinkRoutes(endpoints: EndpointContext, { links, tokens, u
       if (!token) {
         throw new Problem(
           "not_found",
-          `The workspace ${workspace} has no admin token for signing in a browser: one that names no person and acts as no agent. Create one with: gatehouse token create --name admin --scope admin --workspace ${workspace}`,
+          `The workspace ${workspace} has no admin token for signing in a browser: it must not name a person or act as an agent. Create one with: gatehouse token create --name admin --scope admin --workspace ${workspace}`,
         );
       }
       const { id: tokenId, secretHash } = token;

@@ -112,7 +112,7 @@ export function dialectRoutes(
     endpoints,
     {
       ...{ action: "model.count", scope: "models:call", tag: "Model calls" },
-      summary: "Count the tokens of a request in Anthropic's form; free",
+      summary: "Count the tokens of a request in Anthropic's format, free of charge",
       raw: true,
       client: formOf(MESSAGES),
       dialect: COUNT_BODIES,

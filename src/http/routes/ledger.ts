@@ -29,7 +29,7 @@ const EntriesQuery = Type.Object(
     outside_tasks: Type.Optional(
       Type.Boolean({
         description:
-          "`true`: only entries that name no task. With `action=model.call`: clients' own model calls. Not supported for " +
+          "`true`: only entries that do not name a task. With `action=model.call`: clients' own model calls. Not supported for " +
           "`article14`.",
       }),
     ),

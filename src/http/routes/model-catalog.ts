@@ -4,7 +4,7 @@ import type { ModelTarget } from "../../models/names.ts";
 import type { PriceOrigin } from "../../models/prices/price-book.ts";
 import { type ModelPriceView, priceView } from "../../models/prices/price-view.ts";
 
-/** A name that `model` takes, with the fields that clients of OpenAI and of Anthropic read, and our own. */
+/** A name that `model` accepts, with the fields that clients of OpenAI and of Anthropic read, and our own. */
 export interface ModelView {
   readonly id: string;
   readonly object: "model";
@@ -15,7 +15,7 @@ export interface ModelView {
   /** The provider; `gatehouse` for aliases and tiers. */
   readonly owned_by: string;
   readonly display_name: string;
-  /** As `id`. */
+  /** Like `id`. */
   readonly name: string;
   /** Null for a tier. */
   readonly provider: string | null;

@@ -11,7 +11,7 @@ import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { isSeq } from "../ledger/entry.ts";
 import { ownEntries, seesEntry } from "../ledger/own-entries.ts";
 
-/** The maximum number of characters of a text in a response. Requests may be 10 MiB long, and answers even longer. */
+/** The maximum number of characters of text in a response. Requests may be 10 MiB long, and answers even longer. */
 const EXCERPT = 262_144;
 /** The actions of clients' own calls. A task's texts are read with the task. Texts of tool calls cannot be read. */
 const CLIENT_ACTIONS: ReadonlySet<string | undefined> = new Set([

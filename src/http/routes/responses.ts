@@ -68,7 +68,7 @@ export function responseRoutes(
     headers: AGENT_HEADERS,
     status: 200,
   };
-  /** Counts texts that are read as memory of the workspace, like bodies, until the answer is ready. */
+  /** Counts text that is read as memory of the workspace, like bodies, until the answer is ready. */
   async function counted<Body>(call: Call, read: (hold: HoldMemory) => Promise<Body>): Promise<Body> {
     const texts = endpoints.bodies.open(call.caller.workspaceId);
     texts.complete();
@@ -133,7 +133,7 @@ export function responseRoutes(
       action: "response.delete",
       dialect: RESPONSE_DELETED,
       summary:
-        "Delete a response. Its texts are erased as well if the token acts as no agent and has `settings:write`; " +
+        "Delete a response. Its texts are erased as well if the token does not act as an agent and has `settings:write`; " +
         "the entry is then `payload.erase`",
       slow: true,
     },

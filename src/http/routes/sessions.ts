@@ -138,8 +138,8 @@ export function sessionRoutes(
   );
 
   /**
-   * Removes the cookie whatever the response, because the user is done with it. A page of another origin cannot sign
-   * anyone out.
+   * Removes the cookie whatever the response, because the user is done with it. A page from another origin cannot
+   * sign anyone out.
    */
   const signOut: Endpoint["handle"] = async (context) => {
     const answer = await remove.handle(context);

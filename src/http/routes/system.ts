@@ -101,9 +101,9 @@ export function systemRoutes(parts: SystemRouteParts, served: PublicFiles) {
 }
 
 /**
- * Headers by which proxies, CDNs and other Gatehouses' connectors mark a request as forwarded. A proxy on this
- * machine makes every client look local. A proxy that adds none of these headers cannot be distinguished from a local
- * client.
+ * Headers by which proxies, CDNs and other Gatehouse instances' connectors mark a request as forwarded. A proxy on
+ * this machine makes every client look local. A proxy that adds none of these headers cannot be distinguished from a
+ * local client.
  */
 const FORWARDING = new Set([
   ...["forwarded", "via", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip", "cdn-loop"],

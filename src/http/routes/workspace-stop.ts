@@ -21,7 +21,7 @@ export interface StopRouteParts {
   readonly clock: Clock;
 }
 
-/** The extent of a stop, as recorded in the entry, if it is not an agent's. */
+/** The extent of a stop, as recorded in the entry, if it is not the stop of an agent. */
 type StopExtent = "workspace" | "node";
 
 const oversight = {

@@ -2,7 +2,7 @@ import type { EventMemory } from "../../tasks/events/stored-events.ts";
 import type { BodyShares } from "../body/shares.ts";
 import type { StreamPlace } from "./open-streams.ts";
 
-/** A stream's memory for long events, which may contain whole texts. */
+/** A stream's memory for long events, which may contain the whole text. */
 export interface StreamMemory extends EventMemory {
   /** Releases the memory and the stream's place. */
   readonly ended: () => void;

@@ -27,8 +27,8 @@ export interface BundleRequest {
   /** `from` and `to` are set as in a list's filter, even if a day was requested; `from` is the earlier one. */
   readonly filter: Omit<EntryFilter, "oversight" | "task">;
   /**
-   * The limit of what the exporter may see: one agent's entries from a time on. `filter` MUST name that agent and no
-   * earlier time. For all other entries, the bundle contains only the leaf hashes.
+   * The limit on what the exporter may see: one agent's entries from a given time on. `filter` MUST name that agent
+   * and no earlier time. For all other entries, the bundle contains only the leaf hashes.
    */
   readonly seesOnly?: { readonly agent: string; readonly since: string } | undefined;
   /** The UTC day requested, for the manifest. */

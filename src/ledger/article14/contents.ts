@@ -90,7 +90,7 @@ export async function* bundleFiles(
     oldestEntry: (await timestampOf(1)) ?? null,
   });
   yield listed("report.html", [report]);
-  // Loaded at the first export, because it is larger than anything else a start would have to load for it.
+  // Loaded at the first export, because it is larger than anything else that would be loaded at startup.
   const { verifyPage } = await import("../verify/bundle/page/page.ts");
   yield listed("verify.html", [verifyPage()]);
 

@@ -5,7 +5,7 @@ import { TreeReader } from "../tiles.ts";
 import type { Source } from "./evidence-files.ts";
 import type { KeyChangeProof } from "./format/manifest.ts";
 
-/** The most key changes that one bundle proves: the latest. A key is changed about once a year. */
+/** Maximum number of key changes that one bundle proves: the latest. A key is changed about once a year. */
 const MOST = 50;
 const isRotation = entryTest({ action: "ledger.rotate_key" });
 

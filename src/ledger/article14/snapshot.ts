@@ -18,7 +18,7 @@ export interface Snapshot {
    * the neighbouring entries.
    */
   readonly shown: SeqSpan;
-  /** When the export began, in RFC 3339. */
+  /** When the export began, as an RFC 3339 timestamp. */
   readonly at: string;
 }
 

@@ -40,7 +40,8 @@ const DEFAULT_RULE = "256/10";
 const NONE = -1;
 
 /**
- * The most checkpoints stored by one transaction. More are due if entries are appended faster than they are signed.
+ * Maximum number of checkpoints stored by one transaction. More are due if entries are appended faster than they are
+ * signed.
  */
 const AT_ONCE = 64;
 

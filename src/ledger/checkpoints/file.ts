@@ -2,8 +2,8 @@ import { type FileHandle, open } from "node:fs/promises";
 import type { Log } from "../../base/log.ts";
 
 /**
- * The most notes queued while the file cannot be written. Past that the oldest are dropped, since each later one
- * covers the same entries.
+ * Maximum number of notes queued while the file cannot be written. Past that the oldest are dropped, since each later
+ * one covers the same entries.
  */
 const WAITING_LIMIT = 4_096;
 

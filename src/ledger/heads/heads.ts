@@ -14,7 +14,7 @@ export interface HeadParts {
   nameOf(workspaceId: number): string;
 }
 
-/** The end of a ledger, verified by a start or written by a commit. */
+/** The end of a ledger, verified at startup or written by a commit. */
 export interface LedgerEnd {
   readonly tail: Tail;
   /** The tree of all entries. */

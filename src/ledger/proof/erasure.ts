@@ -9,7 +9,7 @@ export interface ErasedPayload {
 /** What an entry records as erased: named texts, or all texts up to an entry. */
 export type Erasure = { readonly payloads: readonly ErasedPayload[] } | { readonly upTo: number };
 
-/** The most payloads named by one record. */
+/** Maximum number of payloads named by one record. */
 export const NAMED_AT_ONCE = 64;
 
 /** Names of payloads as in a record, in the ledger's order: `12.input 13.output`. Empty if there are none. */

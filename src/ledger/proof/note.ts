@@ -1,6 +1,6 @@
 import type { Sha256 } from "./hash.ts";
 
-/** A C2SP signed note (c2sp.org/signed-note): a text and its signatures. Only Ed25519 is supported. */
+/** A C2SP signed note (c2sp.org/signed-note): text and its signatures. Only Ed25519 is supported. */
 export interface Note {
   /** Includes the final newline. */
   readonly text: string;

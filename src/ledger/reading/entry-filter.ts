@@ -3,7 +3,7 @@ import { INDEXED } from "./block-index.ts";
 import { parsedEntry } from "./parsed-entry.ts";
 import type { EntryFilter, StoredEntry } from "./query.ts";
 
-/** Conditions on entries, all of which must be met. Only an entry's own bytes decide. */
+/** Conditions on entries, all of which must be met. They are matched against the entry's own bytes. */
 export interface EvidenceFilter extends Omit<EntryFilter, "from" | "to" | "task"> {
   /** A task's id. */
   readonly task?: string | undefined;

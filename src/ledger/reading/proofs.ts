@@ -37,7 +37,8 @@ export interface Proofs {
    */
   head(workspaceId: number, size?: number): Promise<SignedHead>;
   /**
-   * Proves an entry in the current tree, or in the earlier one of `size`; undefined if that tree has no such entry.
+   * Proves an entry in the current tree, or in the earlier one with `size` entries; undefined if that tree has no
+   * such entry.
    */
   inclusion(workspaceId: number, seq: number, size?: number): Promise<InclusionProof | undefined>;
   /** Undefined if there is no such pair of trees: `from` is past `to`, or `to` is past the current size. */

@@ -7,7 +7,7 @@ type SeqEntry = ParsedEntry & { readonly seq: number };
 export interface ProvenCall {
   /** Seq of its intent or, if it was refused before anything was sent, of its only entry. */
   readonly seq: number;
-  /** Null in entries of earlier versions. */
+  /** Null in entries from earlier versions. */
   readonly id: string | null;
   /** Undefined if the model invented a name that is not recorded. */
   readonly tool: string | undefined;
@@ -202,7 +202,9 @@ function isRowOf(row: CallRow, { id, tool, outcomeSeq, status, price }: ProvenCa
   );
 }
 
-/** A call of an earlier version may have been repeated after it was lost; its row then names the later intent. */
+/**
+ * A call made by an earlier version may have been repeated after it was lost; its row then names the later intent.
+ */
 function mayLackRow({ id, outcomeSeq }: ProvenCall, outcomes: ProvenTask["outcomes"]): boolean {
   return id === null && outcomeSeq !== null && outcomes.get(outcomeSeq)?.code === "interrupted";
 }

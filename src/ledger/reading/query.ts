@@ -18,7 +18,7 @@ export interface EntryFilter {
   readonly to?: string | undefined;
   /** Only entries that name this task. Null means a task that does not exist, so nothing matches. */
   readonly task?: NamedTask | null | undefined;
-  /** Only entries that name no task. */
+  /** Only entries that do not name a task. */
   readonly outsideTasks?: true | undefined;
   /** Only entries that involved a person. */
   readonly oversight?: true | undefined;
@@ -44,7 +44,7 @@ export interface EntryPage {
   readonly limit: number;
   /** Entries strictly after this seq in the given order. */
   readonly after?: number | undefined;
-  /** The most reads of the store. Default: `LOOK_LIMIT`. */
+  /** Maximum number of reads of the store. Default: `LOOK_LIMIT`. */
   readonly looks?: number;
 }
 

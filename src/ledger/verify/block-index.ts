@@ -15,7 +15,8 @@ const ENTRY =
   "SELECT CAST(bytes AS BLOB) AS bytes FROM main.ledger NOT INDEXED WHERE workspace_id = $1 AND seq = $2";
 
 /**
- * The most entries with unknown contents, because they are missing or changed. Past that, the index is not checked.
+ * Maximum number of entries with unknown contents, because they are missing or changed. Past that, the index is not
+ * checked.
  */
 const MOST_UNKNOWN = 10_000;
 

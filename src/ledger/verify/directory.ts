@@ -52,7 +52,7 @@ export interface DirectoryRequest {
 
 /** The first schema with a tree, checkpoints and keys. */
 const FIRST_WITH_CHECKPOINTS = 4;
-/** The most attempts if others write while the file is read without isolation. */
+/** Maximum number of attempts if others write while the file is read without isolation. */
 const TRIES = 3;
 
 /**

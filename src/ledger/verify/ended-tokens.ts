@@ -3,7 +3,9 @@ import type { VerifiedEntryFields } from "./form.ts";
 import type { VerificationReport } from "./report.ts";
 import type { TreePosition } from "./walk.ts";
 
-/** The most revoked tokens that are kept in memory. If a ledger has more, the later ones are not compared. */
+/**
+ * Maximum number of revoked tokens that are kept in memory. If a ledger has more, the later ones are not compared.
+ */
 const KEPT = 100_000;
 /** A request that was authenticated before the revocation was on disk may be recorded after it. */
 const MARGIN_MS = 60_000;

@@ -227,7 +227,7 @@ function keyNamed(text: unknown, origin: string, tools: VerifyTools): KeyHex | n
   }
 }
 
-/** The verifier keys in a text, one per line. @throws OperatorError with exit code 2 */
+/** The verifier keys in the text, one per line. @throws OperatorError with exit code 2 */
 export function parseKeys(text: string, tools: Pick<VerifyTools, "sha256">): VerifierKey[] {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   try {

@@ -151,8 +151,8 @@ export class PayloadCheck {
   #account(entry: VerifiedEntryFields): void {
     const erasure = parseErasure(entry);
     if (erasure === null) {
-      // Records of early versions contain a number instead of names. No current program writes such a record; a start
-      // signs those that exist.
+      // Records of early versions contain a number instead of names. No current program writes such a record; those
+      // that exist are signed at startup.
       if (entry.action === "payload.erase" && typeof entry.detail?.payloads === "number") {
         this.#unvouchedNumber = entry.seq;
       }

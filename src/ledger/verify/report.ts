@@ -1,7 +1,8 @@
 import type { VerificationFact, VerificationFinding } from "../proof/verification.ts";
 
 /**
- * The most findings of one code that are listed, so that one wrong entry, or a million, cannot hide other findings.
+ * Maximum number of findings of one code that are listed, so that one wrong entry, or a million, cannot hide other
+ * findings.
  */
 const MOST_OF_A_KIND = 20;
 

@@ -32,7 +32,7 @@ export function reportRewritten(
     difference && difference.first > lastGood && difference.first <= upTo ? difference.first : null;
   const where =
     pinned === null
-      ? `Somewhere from entry ${lastGood + 1} to ${upTo} entries were changed and the chain was rewritten`
+      ? `Somewhere from entry ${lastGood + 1} to ${upTo}, entries were changed and the chain was rewritten`
       : `From entry ${pinned} on, the chain was rewritten, as the tree's tiles show`;
   const which = WHICH[by];
   const more = count > 1 ? `, and ${counted(count - 1)} after it,` : "";

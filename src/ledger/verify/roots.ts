@@ -14,7 +14,7 @@ import type { TreePosition } from "./walk.ts";
 const ROWS =
   "SELECT size, note FROM main.ledger_checkpoints NOT INDEXED WHERE workspace_id = $1 ORDER BY size";
 
-/** The most checkpoints by unknown keys that are listed individually. */
+/** Maximum number of checkpoints by unknown keys that are listed individually. */
 const MOST_REMEMBERED = 32;
 
 interface StoredRoot {

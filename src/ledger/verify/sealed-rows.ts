@@ -36,7 +36,7 @@ export function checkSealedRows(
     }
     report.tampered(
       "seal_key_changed",
-      `The database names another key than the one with which ${counted(intact)} of its rows are sealed: someone changed that name.`,
+      `The database names a different key from the one with which ${counted(intact)} of its rows are sealed: someone changed that name.`,
     );
   }
   for (const { table, name } of broken) {

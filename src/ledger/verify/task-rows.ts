@@ -8,7 +8,7 @@ import type { TreePosition } from "./walk.ts";
 
 /** The maximum number of tasks open at the same entry that are compared. */
 const OPEN = 100_000;
-/** The most differences that are kept. */
+/** Maximum number of differences that are kept. */
 const KEPT = 1_000;
 // Reads by the keys, whatever other indexes contain. Rows that are missing from the key's index are found when the
 // pages are checked (`checkedTables`).

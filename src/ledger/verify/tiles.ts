@@ -7,7 +7,7 @@ import { counted, type VerificationReport } from "./report.ts";
 import type { LeafWitness, TreePosition } from "./walk.ts";
 
 const TILE_BYTES = TILE_WIDTH * HASH_BYTES;
-/** The most tiles that are listed. Further ones are counted. */
+/** Maximum number of tiles that are listed. Further ones are counted. */
 const MOST_REMEMBERED = 32;
 
 const TILE = "SELECT hashes FROM main.ledger_tiles WHERE workspace_id = $1 AND level = $2 AND tile = $3";

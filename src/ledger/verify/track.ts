@@ -22,7 +22,7 @@ export class CheckpointTrack {
     for (const wrong of this.#wrong.splice(0)) {
       report.tampered(
         "checkpoint_differs",
-        `The checkpoint of ${counted(wrong)} entries has a different root than the entries, although a later one agrees with them.`,
+        `The checkpoint of ${counted(wrong)} entries has a different root from the entries, although a later one agrees with them.`,
         wrong,
       );
     }

@@ -21,7 +21,7 @@ const TABLES = [
 const FIRST_WORKSPACE = "default";
 const SMALLEST = -(2n ** 63n);
 const LARGEST = 2n ** 63n - 1n;
-/** The most missing workspaces reported per table. */
+/** Maximum number of missing workspaces reported per table. */
 const MOST_ORPHANS = 100;
 
 /** The workspaces in the table. Numbers are read as text, because SQLite's exceed JavaScript's exact integers. */

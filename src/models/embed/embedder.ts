@@ -250,7 +250,7 @@ class NetworkEmbedder implements Embedder {
     this.#splits++;
     const cut = shorter(piece);
     if (cut) return this.#embedBatch([cut], call);
-    // Some providers answer 400 to a wrong key, for example. The probe distinguishes a provider that refuses
+    // Some providers return 400 for a wrong key, for example. The probe distinguishes a provider that refuses
     // everything from a text at fault.
     const probe = await this.#ask([HARMLESS], call);
     if (!Array.isArray(probe)) throw this.#failed(probe.refused ? refusal : probe);

@@ -43,7 +43,7 @@ export interface RequestFault extends EmbeddingFault {
 
 const PASSING = new Set(["timeout", "connection", "cut", "rate_limited"]);
 const REFUSALS = new Set([400, 413, 422]);
-/** llama.cpp and similar servers answer 500 to a text that does not fit: ggml-org/llama.cpp#7389. */
+/** llama.cpp and similar servers return 500 for a text that does not fit: ggml-org/llama.cpp#7389. */
 const TOO_LONG = /too (?:large|long)|context (?:length|size|window)|physical batch size/i;
 /** The maximum number of characters of an error's body that are examined. */
 const READ_CHARACTERS = 2_000;
@@ -57,7 +57,7 @@ export function faultOf(error: unknown, now: number): RequestFault {
   const { reason } = describeFailure(error);
   if (!APICallError.isInstance(error)) return { reason, retryable: PASSING.has(reason), refused: false };
   const status = error.statusCode ?? 0;
-  // The SDK's form of a response that it could not read.
+  // The SDK's error for a response that it could not read.
   if ((reason === "error" || reason === "answer_too_large") && status < 300)
     return { reason: "invalid_answer", retryable: false, refused: false };
   const tooLong = status === 500 && TOO_LONG.test(error.responseBody?.slice(0, READ_CHARACTERS) ?? "");

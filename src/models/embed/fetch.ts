@@ -21,7 +21,7 @@ const JSON_LIMITS = {
 };
 
 /**
- * A `fetch` whose responses fail instead of filling the memory if they are too large, have too many members or are
+ * A `fetch` whose responses fail instead of exhausting memory if they are too large, have too many members or are
  * nested too deeply.
  */
 export function boundedFetch(clock: Clock, mostBytes: number = MOST_BYTES): typeof fetch {

@@ -21,7 +21,7 @@ export type PriceConfig = Pick<Config, "providers" | "prices" | "priceList">;
  */
 const REMEMBERED = 1_000;
 
-/** The prices of all models. Configured prices win over the list. */
+/** The prices of all models. Configured prices take precedence over the list. */
 export class PriceBook {
   /** The day of the price list; null if it is not used. */
   readonly dated: string | null;

@@ -26,7 +26,7 @@ export interface Provider {
   embeddingModel(name: string): EmbeddingModelV4 | undefined;
   /** The provider's endpoint for a dialect; null if the provider does not support that dialect. */
   native(dialect: Dialect): NativeEndpoint | null;
-  /** Masks the provider's address and credentials in texts from the provider. */
+  /** Masks the provider's address and credentials in text from the provider. */
   hide(text: string): string;
 }
 
@@ -78,7 +78,7 @@ export async function createProviders(
 
 /**
  * Returns the same object for all calls to a model. The SDK builds a schema for each object: a new one for every task
- * took 10 to 25 % of a stream's time.
+ * took 10 to 25% of a stream's time.
  */
 function remember<Model>(make: (model: string) => Model): (model: string) => Model {
   const made = new Map<string, Model>();

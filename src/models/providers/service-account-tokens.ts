@@ -105,7 +105,7 @@ function encoded(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString("base64url");
 }
 
-/** Google answers 400 to a key that was deleted. Routes treat that as a refusal of the credentials. */
+/** Google returns 400 for a key that was deleted. Routes treat that as a refusal of the credentials. */
 function refused(url: string, status: number): APICallError {
   const isRefusal = status >= 400 && status < 500 && status !== 429;
   return new APICallError({

@@ -21,7 +21,7 @@ export async function vertex({
   const tokens = account && new ServiceAccountTokens(account, clock, issued);
   const provider = createGoogleVertex({
     ...{ baseURL, headers },
-    // A function, because an empty text would be replaced by an environment variable's key.
+    // A function, because an empty string would be replaced by an environment variable's key.
     apiKey: async () => tokens?.current() ?? apiKey ?? "",
     fetch: withoutContinuation(tokens ? withBearer(fetch) : fetch),
   });

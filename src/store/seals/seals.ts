@@ -30,7 +30,7 @@ export class SealBroken extends Error {
 
 const LABEL = "gatehouse row seals v1";
 const KEY_BYTES = 32;
-/** The most broken rows remembered. Each is reported once per process. */
+/** Maximum number of broken rows remembered. Each is reported once per process. */
 const REMEMBERED = 1_000;
 
 /**
@@ -81,7 +81,7 @@ export class RowSeals {
 
   /**
    * Makes every check of a token's row ask whether the token has ended since. A mismatch is not reported: a row that
-   * was read just before the end was not changed by others, and a start reports restored rows.
+   * was read just before the end was not changed by others, and restored rows are reported at startup.
    */
   outdateTokens(isOutdated: (token: SealedRow<"tokens">) => boolean): void {
     this.#isOutdated = isOutdated;

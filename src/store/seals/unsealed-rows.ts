@@ -24,7 +24,7 @@ export interface SealedRowsCheck {
 /** Reads rows one after another. */
 export type ReadRows = (sql: string) => Iterable<Readonly<Record<string, SqlValue>>>;
 
-/** The most rows that are kept in memory to be listed. */
+/** Maximum number of rows that are kept in memory to be listed. */
 export const MOST_LISTED = 10_000;
 
 /** Checks the seals of all rows that carry authority. */
@@ -58,7 +58,7 @@ export function hasIntactRow(read: ReadRows, seals: RowSeals): boolean {
   return false;
 }
 
-/** All columns, since a database of an earlier version lacks those that were added since. */
+/** All columns, since a database from an earlier version lacks those that were added since. */
 function selectOf(table: SealedName): string {
   return `SELECT * FROM main.${table}`;
 }

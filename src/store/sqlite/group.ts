@@ -4,7 +4,7 @@ import { type Connection, sqliteCode } from "./connection.ts";
 
 /** Transactions committed with one sync. More would block the event loop for too long; fewer would waste syncs. */
 const GROUP_LIMIT = 256;
-/** The most waiting transactions. Each belongs to an open call, so this is far more than a node serves. */
+/** Maximum number of waiting transactions. Each belongs to an open call, so this is far more than a node serves. */
 const QUEUE_LIMIT = 20_000;
 const BUSY_RETRY_MS = 20;
 const BUSY_TRIES = 500;

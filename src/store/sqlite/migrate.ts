@@ -16,8 +16,8 @@ export interface Migration {
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
 /**
- * Upgrades a database from any earlier version to this program's, each step in its own transaction, or in a savepoint
- * of the caller's transaction.
+ * Upgrades a database from any earlier version to this program's version, each step in its own transaction, or in a
+ * savepoint of the caller's transaction.
  *
  * @throws OperatorError if the file belongs to a newer version or to another program
  */

@@ -17,7 +17,7 @@ export interface SealOptions {
 }
 
 const RESEAL = "if you have reviewed the rows and accept them as they are, run `gatehouse reseal`";
-/** The most accepted rows that the ledgers name individually. */
+/** Maximum number of accepted rows that the ledgers name individually. */
 const MOST_NAMED = 1_000;
 
 /**

@@ -241,7 +241,7 @@ function openConnections(
 
 /**
  * Keeps temporary data in memory. Otherwise large transactions and sorts write into files in the system's temporary
- * folder: texts would leave the data directory, and no deletion would reach them.
+ * folder: text would leave the data directory, and no deletion would reach it.
  */
 function keepTogether(database: Connection["database"]): void {
   database.exec("PRAGMA temp_store = MEMORY");

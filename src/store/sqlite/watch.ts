@@ -19,8 +19,8 @@ const COMMIT_COUNT = 8;
  * writing connection, so every commit by another one is foreign.
  *
  * Commits are counted in the log's index. A program that finds no index next to the database creates its own, and its
- * commits are not counted here. So once the index has been missing from its place next to the database, only a start,
- * which checks the stored data, may write again.
+ * commits are not counted here. So once the index has been missing from its place next to the database, nothing may
+ * be written until the next start, which checks the stored data.
  */
 export class StoreWatch implements WriteGuard {
   readonly #connection: Connection;
@@ -53,7 +53,7 @@ export class StoreWatch implements WriteGuard {
 
   /**
    * Refuses writes while a file is not in its place, since the next start would not find them. After a foreign
-   * commit, refuses them for good: rows are compared with their seals and the ledger mostly at a start, so a changed
+   * commit, refuses them for good: rows are compared with their seals and the ledger mostly at startup, so a changed
    * row could otherwise reach a model, and new writes would vouch for it. The same applies if a foreign commit may
    * have happened.
    */

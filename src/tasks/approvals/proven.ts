@@ -17,7 +17,7 @@ export interface ProvenApproval extends StoredApproval {
   /** The decision in the entry that settled it; null if none did. If it expired, the person is `nobody`. */
   readonly decision: RecordedDecision | null;
   /**
-   * Whether the entry that shows the call names everything that a decision is bound to. Entries of earlier versions
+   * Whether the entry that shows the call names everything that a decision is bound to. Entries from earlier versions
    * do not; such a call is presented again before it is made.
    */
   readonly isBound: boolean;
@@ -124,7 +124,7 @@ export function compareApproval(approval: StoredApproval, entryOf: EntryOf): Pro
   return { ...approval, ...terms, approvedBy, decision };
 }
 
-/** Whether the entry presented this call. Entries of earlier versions do not name the call. */
+/** Whether the entry presented this call. Entries from earlier versions do not name the call. */
 function isPresentation(approval: StoredApproval, entry: ApprovalEntry): boolean {
   const { action, phase, outcome, code, detail } = entry;
   const isAsking = action === "tool.call" && phase === "single" && outcome === "pending";

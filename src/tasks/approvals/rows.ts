@@ -18,7 +18,7 @@ export interface Approval {
   readonly pendingSeq: number;
   /** Seq of the entry that first presented the call. */
   readonly firstSeq: number;
-  /** Hash of the connector and tool that were shown (`definitionHash`); null in approvals of older versions. */
+  /** Hash of the connector and tool that were shown (`definitionHash`); null in approvals from older versions. */
   readonly definitionHash: string | null;
   /** Seq of the entry whose payload contains the current arguments. */
   readonly argumentsSeq: number;

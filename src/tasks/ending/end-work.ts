@@ -4,7 +4,7 @@ import type { TaskService } from "../service.ts";
 
 export interface StoppedWork {
   readonly tasks: Pick<TaskService, "stopAgent" | "stopWorkspace">;
-  /** Calls of tools and models made outside of tasks. */
+  /** Tool and model calls made outside of tasks. */
   readonly running: Pick<RunningCalls, "stopAgent" | "stopWorkspace">;
 }
 
@@ -18,7 +18,7 @@ export async function endAgentsWork(
   await tasks.stopAgent(workspaceId, agent);
 }
 
-/** Ends all work of a stopped workspace, including calls made as no agent. */
+/** Ends all work of a stopped workspace, including calls that are not made as an agent. */
 export async function endWorkspacesWork({ tasks, running }: StoppedWork, workspaceId: number): Promise<void> {
   running.stopWorkspace(workspaceId);
   await tasks.stopWorkspace(workspaceId);

@@ -8,7 +8,7 @@ export interface DocumentErasure {
   readonly requestId: string;
   /**
    * The entry of the deletion. Only tasks and calls begun before it are erased, so a note that someone restores
-   * erases nothing of a later document with the same id. Undefined in notes of earlier versions.
+   * erases nothing of a later document with the same id. Undefined in notes from earlier versions.
    */
   readonly deletionSeq?: number;
   /**

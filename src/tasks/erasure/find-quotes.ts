@@ -218,7 +218,7 @@ class QuotedConversations {
     return isAnswer;
   }
 
-  /** Notes a request that continues a quoted response. @returns whether it repeats a text of one */
+  /** Notes a request that continues a quoted response. @returns whether it repeats text from one */
   async #continues(row: QuotingTaskRow, request: string): Promise<boolean> {
     if (this.#responses.isEmpty) return false;
     const { ids, repeated } = referencesIn((await this.#text(row)) ?? "");

@@ -146,8 +146,8 @@ interface CallArguments {
 }
 
 /**
- * Null if the entry shows no call's arguments. Rows show where else the same arguments are. They are compared with
- * the ledger first, so a forged row cannot erase anything in another person's name.
+ * Null if the entry shows no call's arguments. The rows that locate other copies of the same arguments are compared
+ * with the ledger first, so a forged row cannot erase anything in another person's name.
  * @throws LedgerChanged
  */
 async function argumentsOf(

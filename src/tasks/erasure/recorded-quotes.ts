@@ -5,11 +5,11 @@ import { type ParsedEntry, parsedEntry } from "../../ledger/reading/parsed-entry
 import type { Sql } from "../../store/db.ts";
 import { documentsIn, type ErasedLink, provenText, referencesIn, responseIdsIn } from "./response-links.ts";
 
-/** The most ids in one field of an entry. */
+/** Maximum number of ids in one field of an entry. */
 const MOST_IDS = 64;
 /**
- * The most ids of one kind that are recorded. Entries are kept forever, so one text must not add any number of ids to
- * them.
+ * Maximum number of ids of one kind that are recorded. Entries are kept forever, so one text must not add any number
+ * of ids to them.
  */
 const MOST_RECORDED = 4_096;
 /** The ids of responses and of their items. A client may write anything in place of an id. */
@@ -63,8 +63,8 @@ export async function quotesIn(
 }
 
 /**
- * As many details as the ids need. Each has the first of the response's ids, which is its own: it connects what they
- * record.
+ * Splits the ids over as many details as they need. Each detail repeats the response's own id, which comes first and
+ * shows that the details belong together.
  */
 function detailsOf(
   documents: readonly string[],

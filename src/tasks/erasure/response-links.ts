@@ -1,12 +1,12 @@
 import { isHashOf } from "../../ledger/payload.ts";
 import type { Sql } from "../../store/db.ts";
 
-/** Matches a document's id anywhere in a text. */
+/** Matches a document's id anywhere in text. */
 const DOCUMENT = /doc_[0-7][0-9a-hjkmnp-tv-z]{25}/g;
-/** Matches an id in a provider's JSON, but not in a model's own texts, where the quotation marks are escaped. */
+/** Matches an id in a provider's JSON, but not in a model's own text, where the quotation marks are escaped. */
 const PROVIDED_ID = /"id"\s*:\s*"([A-Za-z0-9_-]{1,128})"/g;
 
-/** The document ids that a text contains. */
+/** The document ids that the text contains. */
 export function documentsIn(text: string): ReadonlySet<string> {
   return new Set(text.match(DOCUMENT));
 }
@@ -93,7 +93,7 @@ export class QuotingResponses {
   }
 }
 
-/** A text, compared with its entry. Undefined if it was erased or changed: a changed text must not cause an erasure. */
+/** Text, compared with its entry. Undefined if it was erased or changed: changed text must not cause an erasure. */
 export async function provenText(
   db: Pick<Sql, "get">,
   { workspaceId, seq, kind }: { workspaceId: number; seq: number; kind: "input" | "output" },

@@ -66,7 +66,7 @@ async function answersTo(
   return payloads;
 }
 
-/** Told of the responses whose texts were erased, so that no open stream sends them. */
+/** Notified of the responses whose texts were erased, so that no open stream sends them. */
 export type TellErased = Pick<Signal<ErasedResponses>, "emit">;
 
 /** Makes the response impossible to find. Its texts are left to the caller. */

@@ -8,12 +8,12 @@ export interface EventReadingParts {
   /** Read the events above this id. */
   readonly after: number;
   /**
-   * Undefined if the task has finished. Taken when the reading begins, so that the events of a task that finishes in
+   * Undefined if the task has finished. Taken when reading begins, so that the events of a task that finishes in
    * the meantime are not missed between its log and the store.
    */
   readonly log: EventLog | undefined;
   readonly stored: StoredEvents;
-  /** Called when the reading has begun, and when it is over. */
+  /** Called when reading has begun, and when it is over. */
   readonly begun: (reading: EventReading) => void;
   readonly over: (reading: EventReading) => void;
 }
@@ -24,7 +24,7 @@ export class EventReading implements EventReader {
   #log: EventLog | undefined;
   /** The last event that was read entirely. */
   #position: number;
-  /** Bytes of the next event that were given out from the log. */
+  /** How many bytes of the next event have been handed out from the log. */
   #given = 0;
   #readsStore = true;
   #hasBegun = false;
@@ -41,7 +41,7 @@ export class EventReading implements EventReader {
 
   async next(): Promise<readonly Uint8Array[] | null> {
     if (this.#isClosed) return null;
-    // Only now: a reading that never begins is never closed either.
+    // Only now: a read that never begins is never closed either.
     if (!this.#hasBegun) this.#parts.begun(this);
     this.#hasBegun = true;
     const part = await this.#read();
@@ -56,7 +56,7 @@ export class EventReading implements EventReader {
     this.#parts.over(this);
   }
 
-  /** Continues from the store, in which all events are by now. */
+  /** Continues from the store, which contains all events by then. */
   leaveLog(): void {
     this.#log = undefined;
     this.#readsStore = true;
@@ -98,7 +98,7 @@ export class EventReading implements EventReader {
   async #fromStore(): Promise<readonly Uint8Array[] | undefined> {
     const erasures = this.#erasures;
     const next = this.#isErased ? undefined : await this.#parts.stored.next(this.#position, this.#given);
-    // The rest of an event would not fit what the reader has of it. A new reader gets what is left.
+    // The rest of an event would not match the part that the reader already has. A new reader gets what is left.
     if (this.#isErased) throw new Error("an event was erased while it was read");
     if (erasures !== this.#erasures) {
       this.#parts.stored.drop();

@@ -35,7 +35,7 @@ export class EventHub {
   /**
    * Returns the log of an unfinished task, created for its first reader or at its start. `firstId` is 2 for a new
    * task: 1 is `task.created`.
-   * @param via the Gatehouses that its dispatch passed through; unknown after a restart
+   * @param via the Gatehouse instances that its dispatch passed through; unknown after a restart
    */
   open(taskId: string, firstId: number, via: Via = []): EventLog {
     const known = this.#logs.get(taskId);
@@ -51,7 +51,7 @@ export class EventHub {
 
   /**
    * Forgets a log that has ended, since its events are in the store. Its current readers keep it until they are done,
-   * unless it is long: clients that stopped reading would fill the memory.
+   * unless it is long: clients that stopped reading would exhaust memory.
    */
   close(taskId: string): void {
     const log = this.#logs.get(taskId);

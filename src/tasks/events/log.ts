@@ -7,7 +7,8 @@ import { encodeFrame, type TaskEventName, type TaskEvents } from "./frames.ts";
  */
 const QUICK_FRAMES = 20_000;
 /**
- * The minimum UTF-16 code units in a text frame after `QUICK_FRAMES`, unless another event or the end comes first.
+ * The minimum number of UTF-16 code units in a text frame after `QUICK_FRAMES`, unless another event or the end comes
+ * first.
  */
 const LEAST_TEXT = 1_024;
 /**
@@ -25,7 +26,7 @@ const JOINED_TEXT = 8_192;
  * frames) if they arrive at once, and 23 MB (20,274 frames) if each arrives in its own turn.
  */
 export class EventLog {
-  /** The Gatehouses that the task's dispatch passed through. Its calls pass them on. */
+  /** The Gatehouse instances that the task's dispatch passed through. Its calls pass them on. */
   readonly via: Via;
   readonly #frames: Uint8Array[] = [];
   /** The id of the first frame held; ids of later frames follow it. */
@@ -34,7 +35,7 @@ export class EventLog {
   #letGoUpTo = 0;
   #closed = false;
   #savedUpTo: number;
-  /** Bytes of frames that are not stored yet. */
+  /** Size in bytes of frames that are not stored yet. */
   #unsavedBytes = 0;
   #waiting = new Set<() => void>();
   #turnEnds = false;
@@ -95,7 +96,7 @@ export class EventLog {
     return Math.max(this.#firstId, after + 1);
   }
 
-  /** Bytes of all frames held. */
+  /** Size in bytes of all frames held. */
   get heldBytes(): number {
     return this.#frames.reduce((bytes, frame) => bytes + frame.length, 0);
   }

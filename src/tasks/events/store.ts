@@ -5,7 +5,7 @@ import { BLOCK_BYTES, blocksOf } from "./frames.ts";
 export interface EventBlock {
   readonly firstId: number;
   readonly lastId: number;
-  /** Bytes of its frames. */
+  /** Size of its frames in bytes. */
   readonly length: number;
   /** Null if the block is longer than usual, because it has a single long event. */
   readonly frames: Uint8Array | null;

@@ -19,7 +19,7 @@ interface ReadPart {
   readonly upTo: number;
 }
 
-/** A long block, of which `at` bytes have been given out. */
+/** A long block, of which `at` bytes have been handed out. */
 interface BegunBlock {
   readonly bytes: Uint8Array;
   readonly lastId: number;
@@ -28,7 +28,7 @@ interface BegunBlock {
 
 /**
  * Reads the stored events of one task or response. A block is usually short. A longer one has a single event, which is
- * read once, in its turn, and given out in pieces: its client may stop reading at any time.
+ * read once, in its turn, and handed out in pieces: its client may stop reading at any time.
  */
 export class StoredEvents {
   readonly #db: Db;
@@ -46,7 +46,7 @@ export class StoredEvents {
     this.#memory = memory;
   }
 
-  /** Whether a long event has been given out in part. */
+  /** Whether part of a long event has been handed out. */
   get hasBegun(): boolean {
     return this.#begun !== null;
   }
@@ -71,7 +71,7 @@ export class StoredEvents {
     return this.#pieceOf(this.#begun, after);
   }
 
-  /** Gives up the event that has been given out in part. */
+  /** Gives up the event that has been handed out in part. */
   drop(): void {
     if (this.#begun) this.#memory.release();
     this.#begun = null;

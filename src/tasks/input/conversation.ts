@@ -20,7 +20,7 @@ function toMessage({ role, content }: InputMessage, documents: ReadonlyMap<strin
   return { role, text: "", parts: content.map((part) => toPart(part, documents)) };
 }
 
-/** An assistant's message has only texts. */
+/** An assistant's message has only text. */
 function textOf(content: InputMessage["content"]): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : "")).join("\n\n");

@@ -26,7 +26,7 @@ export class DocumentUnavailable extends Error {
   override readonly name = "DocumentUnavailable";
 }
 
-/** @throws Problem 422 `validation_failed` naming the place of a document outside the boundary */
+/** @throws Problem 422 `validation_failed` naming the location of a document outside the boundary */
 export async function checkDocuments(
   vault: DocumentReads,
   workspaceId: number,
@@ -38,7 +38,7 @@ export async function checkDocuments(
   for (const { id, path } of documents) {
     const document = await findDocument(vault, workspaceId, boundary, id);
     if (!document)
-      throw invalidField(path, `names no document that the agent may see: ${JSON.stringify(id)}`);
+      throw invalidField(path, `does not name a document that the agent may see: ${JSON.stringify(id)}`);
     characters += document.characters;
     if (characters <= MOST_CHARACTERS) continue;
     throw invalidField(path, `makes the documents longer than ${MOST_CHARACTERS} characters in total`);

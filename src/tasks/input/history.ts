@@ -23,7 +23,7 @@ export interface HistoryOptions {
   readonly room: number;
 }
 
-/** The conversation of the tasks that a task continues, and the documents of the vault that it contains. */
+/** The conversation of the tasks that a task continues, and the vault documents that it contains. */
 export interface TaskHistory {
   readonly messages: readonly Message[];
   readonly documents: Iterable<string>;

@@ -45,7 +45,7 @@ export function readInput({ form, text }: StoredInput): TaskInput {
   return { prompt: prompt ?? null, messages: messages ?? null, outputSchema: output_schema ?? null };
 }
 
-/** The ids of all documents that messages name, each with its place in the request (RFC 6901). */
+/** The ids of all documents that messages name, each with its location in the request (RFC 6901). */
 export function documentsOf(
   messages: readonly InputMessage[] | null,
 ): readonly { readonly id: string; readonly path: string }[] {

@@ -15,7 +15,7 @@ export type StoredTaskState = "trusted" | "ended" | "unknown" | "changed";
 type TaskReads = Pick<Sql, "all" | "get" | "seals">;
 
 /**
- * Decides whether a task that is open in the store may be resumed after a start. Its seal covers its rights and its
+ * Decides whether a task that is open in the store may be resumed after a restart. Its seal covers its rights and its
  * owner. The ledger shows that it was dispatched, that it has not ended, which calls it made and what they cost.
  * Texts are compared with the hashes in their entries.
  */

@@ -17,7 +17,7 @@ import { openHiddenTasks } from "./hidden-tasks.ts";
 import { closeUnproven, endChanged } from "./refuse-stored.ts";
 import { readTaskEvidence } from "./task-evidence.ts";
 
-/** A task that was interrupted this often by a crash during the same step is not tried again. */
+/** A task that crashes have interrupted this many times during the same step is not tried again. */
 const ATTEMPT_LIMIT = 3;
 
 /** `task.created` and `task.started`, which are sent before the store contains any event. */
@@ -149,7 +149,7 @@ async function requireIndexed(db: Db, workspaceId: number, open: number): Promis
   if (indexed?.count === open) return;
   throw new OperatorError(
     `the index tasks_open of the database has ${indexed?.count} tasks instead of ${open}: another program has changed the file, or it is damaged`,
-    "run `gatehouse ledger verify`, which names what is damaged, and restore the data directory from a backup",
+    "run `gatehouse ledger verify`, which reports what is damaged, and restore the data directory from a backup",
   );
 }
 

@@ -9,7 +9,7 @@ export interface TaskFilter {
   readonly status?: TaskStatus | undefined;
 }
 
-/** The ids of one page, and the bytes of their tasks' texts. `more`: there are further pages. */
+/** The ids of one page, and the size in bytes of their tasks' text. `more`: there are further pages. */
 export interface TaskIdPage {
   readonly ids: readonly string[];
   readonly bytes: number;
@@ -118,8 +118,8 @@ async function page(
 }
 
 /**
- * The bytes of those parts of each task whose length clients control. SQLite knows the lengths without reading the
- * texts, because the tables have a rowid and the texts are in the last columns.
+ * The size in bytes of those parts of each task whose length clients control. SQLite knows the lengths without
+ * reading the texts, because the tables have a rowid and the texts are in the last columns.
  */
 export async function taskSizes(
   db: Pick<Sql, "all">,

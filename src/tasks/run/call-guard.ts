@@ -7,7 +7,7 @@ import type { Task } from "../task.ts";
 import type { RunJournal } from "./journal.ts";
 import type { RunRights } from "./rights.ts";
 
-/** Guards each call of a model or tool, in the transaction of its intent. */
+/** Guards each model or tool call, in the transaction of its intent. */
 export class CallGuard {
   readonly #parts: Pick<TaskParts, "clock" | "signals">;
   readonly #task: Task;

@@ -19,9 +19,9 @@ const CEILING_STEP = 4096;
  */
 const UNNUMBERED = 2;
 /**
- * Bytes of events that are kept in memory until the end of their step. More are stored during the step, so that long
- * answers of many tasks do not accumulate in memory. If the process dies before the step ends, `output.reset`
- * retracts them.
+ * Size in bytes of events that are kept in memory until the end of their step. More are stored during the step, so
+ * that long answers of many tasks do not accumulate in memory. If the process dies before the step ends,
+ * `output.reset` retracts them.
  */
 const UNSAVED_BYTES = 32 * 1024;
 

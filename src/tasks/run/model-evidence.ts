@@ -108,7 +108,7 @@ export class ModelEvidence {
   async #record({ seq: ref, isMeasured }: ModelIntent, call: AfterModelCall): Promise<void> {
     const { evidence, db, modelGateway, log, signals } = this.#parts;
     const { model, status, usage, durationMs, reason } = call;
-    // Upstream error texts are kept out of the log and the ledger because they may contain secrets.
+    // Error text from upstream is kept out of the log and the ledger because it may contain secrets.
     if (reason !== undefined) log.warn("a model call failed", { task: evidence.task.id, model, reason });
     const { inputTokens, outputTokens, disbelieved } = usage;
     if (disbelieved !== undefined) {

@@ -18,7 +18,7 @@ export interface SavedProgress {
   readonly isInStep: boolean;
   /** Approvals, by call id. */
   readonly asked: ReadonlyMap<string, ProvenApproval>;
-  /** Set if the task is a single call that its client made itself. Null if a model leads the task. */
+  /** Set if the task is a single call that its client made itself. Null if a model drives the task. */
   readonly own: DirectTaskCall | null;
   /** The final answer, if the process died before the task's end was written. */
   readonly answer: string | null;
@@ -45,7 +45,7 @@ export async function saveAnswer(
   message: AssistantMessage,
 ): Promise<void> {
   await insertAnswer(tx, workspaceId, id, step, message);
-  // The task has made progress, so earlier crashes over the same step no longer count.
+  // The task has made progress, so earlier crashes during the same step no longer count.
   await tx.run("UPDATE tasks SET attempts = 1 WHERE workspace_id = $1 AND id = $2 AND attempts > 1", [
     workspaceId,
     id,

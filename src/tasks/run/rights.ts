@@ -88,7 +88,7 @@ export class RunRights {
     return this.#parts.tools.allows(this.#task.workspaceId, tool, { tools, scopes: this.scopes });
   }
 
-  /** Whether a person has to approve calls of this tool. */
+  /** Whether a person has to approve calls to this tool. */
   needsApproval(tool: string): boolean {
     return this.#parts.tools.needsApproval(this.#task.workspaceId, tool, this.agent.approvals);
   }

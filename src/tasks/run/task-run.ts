@@ -157,7 +157,7 @@ export class TaskRun {
     const { messages, isInStep, asked } = run.progress;
     const { agent } = rights;
     // The agent and the connectors may have changed since the task was accepted. A new task whose tools are gone does
-    // not begin. A resumed task continues without them: calls of these tools are refused, and the model is told.
+    // not begin. A resumed task continues without them: calls to these tools are refused, and the model is told.
     const isNew = messages.length === 0;
     const offered = isNew ? this.#task.tools : this.#task.tools.filter((tool) => rights.allowsTool(tool));
     let models: ReturnType<typeof modelGateway.open>;

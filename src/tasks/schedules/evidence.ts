@@ -118,7 +118,7 @@ export class ScheduleEvidence {
       detail.status === schedule.status &&
       (entry.tier ?? null) === schedule.tier &&
       (entry.agent ?? schedule.agent) === schedule.agent &&
-      // Entries of earlier versions do not name the tools.
+      // Entries from earlier versions do not name the tools.
       (detail.tools ?? toolsOf(schedule)) === toolsOf(schedule);
     if (!isSame) return "differs from what was requested";
     return (await this.#hasPrompt(schedule, entry)) ? null : "has a prompt that was not requested";

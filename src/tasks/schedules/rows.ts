@@ -122,7 +122,7 @@ export interface SchedulePage {
 
 /**
  * Newest first, before the id `before`. Fewer than `limit` if their texts would be too long for one response. With
- * `agentId`, only that agent's.
+ * `agentId`, only that agent's schedules.
  */
 export async function listSchedules(
   sql: Sql,

@@ -34,8 +34,8 @@ export interface ScheduleRunsParts {
 type DueSchedule = Schedule & { readonly nextAt: number };
 
 /**
- * A time longer ago than this counts as missed: the process was not running, or the clock was set. Cron's own
- * resolution is a minute.
+ * A time further in the past than this counts as missed: the process was not running, or the clock was set. Cron's
+ * own resolution is a minute.
  */
 const MISSED_AFTER_MS = 60_000;
 /** Schedules whose tasks are dispatched concurrently, sharing syncs. */
@@ -53,8 +53,8 @@ const LASTING = new Set(["invalid_token", "agent_not_found", CHANGED]);
 const MISSED = "missed";
 
 /**
- * Dispatches scheduled tasks at their times, once each: the result of a time and the task it made are written in one
- * transaction. Each dispatch passes the gate with the current rights of the schedule's actor.
+ * Dispatches scheduled tasks at their times, once each: the result of a due time and the task that it created are
+ * written in one transaction. Each dispatch passes the gate with the current rights of the schedule's actor.
  */
 export class ScheduleRuns {
   readonly #parts: ScheduleRunsParts;

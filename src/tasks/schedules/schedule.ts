@@ -1,6 +1,6 @@
 /** Whether it runs. A schedule that can no longer run (its token was revoked, or its agent archived) is paused. */
 export type ScheduleStatus = "active" | "paused";
-/** How to handle times missed while the process was not running: skip them all, or make up for them once. */
+/** How to handle times missed while the process was not running: skip them all, or run once to make up for them. */
 export type Missed = "skip" | "once";
 
 /** The part of a schedule that callers choose. */

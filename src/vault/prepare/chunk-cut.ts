@@ -1,7 +1,7 @@
 import type { Block } from "../read/document.ts";
 import { endBefore, overlapStart, skipSpace, trimmedEnd } from "./chunk-text.ts";
 
-/** The most UTF-16 code units in a passage. */
+/** Maximum number of UTF-16 code units in a passage. */
 export const MAX = 2_000;
 /** The length at which a longer section is cut. */
 export const TARGET = 1_200;

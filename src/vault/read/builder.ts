@@ -2,8 +2,8 @@ import { type Block, MAX_BLOCKS, MAX_TEXT, type ReadDocument } from "./document.
 import { Fault } from "./fault.ts";
 
 /**
- * Builds a text from pieces, each a block. Limits are checked while it grows, so a small input that expands (a long
- * header repeated in every record) is refused before it fills the memory.
+ * Builds text from pieces, each a block. Limits are checked while it grows, so a small input that expands (a long
+ * header repeated in every record) is refused before it exhausts memory.
  */
 export class DocumentBuilder {
   readonly #parts: string[] = [];
@@ -32,7 +32,7 @@ export class DocumentBuilder {
   }
 }
 
-/** @throws Fault if a text of this length is too long */
+/** @throws Fault if text of this length is too long */
 export function checkLength(length: number): void {
   if (length > MAX_TEXT)
     throw new Fault(`contains more than ${MAX_TEXT.toLocaleString("en")} characters of text`);

@@ -32,7 +32,7 @@ export const CONTENT_TYPES = [
 
 export type ContentType = (typeof CONTENT_TYPES)[number];
 
-/** The most UTF-16 code units in a document's text. */
+/** Maximum number of UTF-16 code units in a document's text. */
 export const MAX_TEXT = 20_000_000;
 export const MAX_BLOCKS = 1_000_000;
 const MAX_TITLE = 300;

@@ -19,7 +19,7 @@ interface Container {
 const LITERAL = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 /**
- * Calls `leaf` for each value of a JSON text (RFC 8259), in order. Unlike JSON.parse it reports where a text is
+ * Calls `leaf` for each value of JSON text (RFC 8259), in order. Unlike JSON.parse, it reports where the text is
  * invalid, keeps numbers exact and duplicate keys, and does not move integer-like keys to the front.
  * @throws Fault with line and column
  */

@@ -5,7 +5,7 @@ import { Fault, messageOf } from "./fault.ts";
 import { type PdfItem, paragraphsOf } from "./pdf-lines.ts";
 
 const MAX_PAGES = 20_000;
-/** The most pieces of text on a page. A densely set page has a few thousand. */
+/** Maximum number of pieces of text on a page. A densely set page has a few thousand. */
 const MAX_ITEMS = 200_000;
 
 /**

@@ -5,9 +5,9 @@ import { readHtml } from "./html.ts";
 import { frontMatter, readMarkdown } from "./markdown.ts";
 
 /**
- * The title that a text declares (in its front matter or `<title>`, otherwise in its first heading), on one line;
+ * The title that the text declares (in its front matter or `<title>`, otherwise in its first heading), on one line;
  * null if there is none. The vault requires a title from its writers: this is for callers who only have a file.
- * @throws Fault for a text that cannot be read
+ * @throws Fault if the text cannot be read
  */
 export function statedTitle(text: string, type: ContentType): string | null {
   if (type === "text/markdown") return markdownTitle(text);

@@ -10,7 +10,7 @@ const FIRST = Buffer.from("%PDF-1.4").toString("base64");
 
 /**
  * Runs a process that reads documents for the vault. `program`: the program of the vault's threads. `ceiling`: the
- * most bytes of memory.
+ * maximum bytes of memory.
  */
 export async function readDocuments(program: URL, ceiling: number): Promise<void> {
   const worker = new ReadingWorker(program);

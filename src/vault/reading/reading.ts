@@ -21,8 +21,8 @@ export interface DocumentReadingOptions {
 }
 
 /**
- * The most UTF-16 code units of a text that is read in a thread of this process. Its memory is proportional, since
- * the types read there never produce a text longer than their source (see `test/vault/reading/lane.test.ts`).
+ * Maximum number of UTF-16 code units of text that is read in a thread of this process. Its memory is proportional,
+ * since the types read there never produce text longer than their source (see `test/vault/reading/lane.test.ts`).
  */
 const LIGHT_TEXT = 256 * 1024;
 const LIGHT_TYPES: readonly ContentType[] = [
@@ -37,13 +37,13 @@ const BASE_MS = 20_000;
 const MS_PER_MIB = 4_000;
 const MIB = 1024 * 1024;
 
-/** The most documents waiting for each kind of reader. */
+/** Maximum number of documents waiting for each kind of reader. */
 const WAITING = { perWorkspace: 64, total: 1_024 };
 /** After reading many documents, a reader retains about 40 MB. */
 const IDLE_MS = 5_000;
 
 /**
- * Reads documents and builds their passages and index: short texts in a thread, everything else in processes with a
+ * Reads documents and builds their passages and index: short text in a thread, everything else in processes with a
  * memory limit.
  */
 export class DocumentReading {

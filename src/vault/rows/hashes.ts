@@ -7,7 +7,7 @@ const HASH_BYTES = 16;
 
 /**
  * A keyed hash that replaces text in an index (HMAC-SHA-256, first 16 bytes), so that the index alone does not reveal
- * guessable texts.
+ * guessable text.
  */
 export interface Hashes {
   source(uri: string): Uint8Array;

@@ -10,7 +10,7 @@ export interface TextPage {
 }
 
 /**
- * Splits a text into pages. A page begins at a multiple of the page length, or one code unit earlier if that would
+ * Splits text into pages. A page begins at a multiple of the page length, or one code unit earlier if that would
  * split a surrogate pair.
  */
 export function pagesOf(text: string): TextPage[] {

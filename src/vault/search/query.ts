@@ -3,11 +3,11 @@ import type { Segment } from "../segments/segment.ts";
 import { hash53, isStopWord, termOf, wordsOf } from "../terms/words.ts";
 import { spellingsNear, termsNear } from "./spelling.ts";
 
-/** The most distinct words of a question that are looked up, even if a whole page is pasted. */
+/** Maximum number of distinct words of a question that are looked up, even if a whole page is pasted. */
 const WORD_LIMIT = 256;
-/** The most UTF-16 code units of a question that are read. */
+/** Maximum number of UTF-16 code units of a question that are read. */
 const LENGTH_LIMIT = 16_384;
-/** The most unknown words that are corrected, at about 400 look-ups in each segment for each word. */
+/** Maximum number of unknown words that are corrected, at about 400 look-ups in each segment for each word. */
 const CORRECTION_LIMIT = 8;
 const SPELLINGS = 3;
 /** The weight of a corrected word relative to an exact one: nDCG@10 measured with typing errors. */

@@ -3,7 +3,7 @@ import { documentOf } from "../rows/keys.ts";
 import { LexicalRanking } from "./lexical-ranking.ts";
 import { byScore, type Scored, type ScoredAt } from "./top-k.ts";
 
-/** The most results of one sqlite-vec query. */
+/** Maximum number of results of one sqlite-vec query. */
 const NEAREST_LIMIT = 4_096;
 
 /**

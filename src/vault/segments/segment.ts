@@ -24,7 +24,9 @@ export const VERSION = 1;
 const HEADER_BYTES = 32;
 export const WORDS_AT = 24;
 
-/** The most passages in a segment. Bounds what a merge or deletion rewrites at a time, to about a megabyte. */
+/**
+ * Maximum number of passages in a segment. Bounds what a merge or deletion rewrites at a time, to about a megabyte.
+ */
 export const SEGMENT_LIMIT = 1_024;
 
 /** A passage to be indexed. */

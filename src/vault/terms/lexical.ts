@@ -1,9 +1,9 @@
 import { detached, hash53, isStopWord } from "./words.ts";
 
 /**
- * `builtin/lexical`: a text as the character n-grams of its words, hashed into a vector (the "hashing trick",
- * Weinberger et al. 2009). Texts with similar spelling are near each other, whatever their meaning: lexical, never
- * semantic.
+ * `builtin/lexical`: represents text as the character n-grams of its words, hashed into a vector (the "hashing
+ * trick", Weinberger et al. 2009). Texts with similar spelling are near each other, whatever their meaning: lexical,
+ * never semantic.
  */
 export const LEXICAL_DIMENSIONS = 256;
 /** MUST change whenever the vectors change. The segments contain copies of them and must then be rebuilt. */
@@ -17,7 +17,7 @@ const WORD_LIMIT = 40;
 const CACHE_LIMIT = 20_000;
 const grams = new Map<string, Float64Array>();
 
-/** The texts that make up a passage's vector. */
+/** The text that makes up a passage's vector. */
 export interface PassageWords {
   readonly title: readonly string[];
   /** Headings above the passage that do not occur in it. */

@@ -17,7 +17,7 @@ const MARKS = /\p{M}/gu;
 const MARK_RUN = /([\p{M}\uff9e\uff9f]{8})[\p{M}\uff9e\uff9f]+/gu;
 
 /**
- * The words of a text, in order, in lower case and without accents. Text without spaces (Chinese, Japanese, Thai …)
+ * The words of the text, in order, in lower case and without accents. Text without spaces (Chinese, Japanese, Thai …)
  * is split into characters and pairs of characters.
  */
 export function wordsOf(text: string): string[] {

@@ -54,7 +54,7 @@ interface WaitingDocument extends Turn {
   readonly key: number;
 }
 
-/** The most documents remembered for their workspace's turn. Others are filled in storage order. */
+/** Maximum number of documents remembered for their workspace's turn. Others are filled in storage order. */
 const REMEMBERED = { perWorkspace: 1_000, total: 10_000 };
 
 /**

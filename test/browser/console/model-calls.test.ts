@@ -128,8 +128,8 @@ test("the overview counts them: how many, failed, credits, tokens and the first 
   const figure = (name: string) => figures.locator(".figure").filter({ hasText: name });
   await figure("Model calls by clients").getByText("2", { exact: true }).waitFor();
   await figure("Failed").getByText("1", { exact: true }).waitFor();
-  await figure("Their credits").getByText(String(totals.client_calls.credits), { exact: true }).waitFor();
-  await figure("Their tokens").getByText("in, ").waitFor();
+  await figure("Clients' credits").getByText(String(totals.client_calls.credits), { exact: true }).waitFor();
+  await figure("Clients' tokens").getByText("in, ").waitFor();
   await figure("First token").getByText("median").waitFor();
   await page.getByRole("figure", { name: "Model calls by clients", exact: true }).waitFor();
   await page.getByRole("figure", { name: "First token for clients", exact: true }).waitFor();

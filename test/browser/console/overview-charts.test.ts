@@ -98,11 +98,11 @@ test("the range is kept in the address, is chosen by keyboard, and survives a re
 test("the legend shows the values of the slot under the pointer", async () => {
   const { page } = await stage.open();
   const tasks = chart(page, "Tasks by outcome");
-  await tasks.getByText("In all").waitFor();
+  await tasks.getByText("Total").waitFor();
   const over = tasks.locator(".u-over");
   const { width, height } = (await over.boundingBox()) ?? { width: 0, height: 0 };
   await over.hover({ position: { x: width - 2, y: height / 2 } });
-  await tasks.getByText("In all").waitFor({ state: "detached" });
+  await tasks.getByText("Total").waitFor({ state: "detached" });
   const key = async () => (await tasks.locator(".chart-key").textContent()) ?? "";
   const last = (await table(page, "Tasks by outcome"))[0]?.values ?? [];
   await over.hover({ position: { x: width - 3, y: height / 2 } });

@@ -20,7 +20,7 @@ const card = (page: Page, name: string) =>
   page.locator("section").filter({ has: page.getByRole("heading", { name, exact: true }) });
 const figure = (page: Page, name: string) =>
   page.getByRole("region", { name: "Now" }).locator(".figure").filter({ hasText: name });
-const needs = (page: Page) => card(page, "Needs you");
+const needs = (page: Page) => card(page, "Needs attention");
 const call = (method: string, path: string, body?: object, token?: string) =>
   stage.gateway.call(method, path, { ...(body ? { body } : {}), ...(token ? { token } : {}) });
 const unexpected = (complaints: readonly string[]) => complaints.filter((one) => !one.includes("401"));
@@ -99,9 +99,9 @@ test("budgets that run out and exceeded limits are listed as they occur", async 
   const { page } = await stage.open();
   await figure(page, "Credits this month").getByText("of 100").waitFor();
   await run(gateway, { agent: "spender", tier: 2 });
-  await needs(page).getByText("Agent spender has spent 80 % of today's budget").waitFor();
+  await needs(page).getByText("Agent spender has spent 80% of today's budget").waitFor();
   await call("PATCH", "/v1/workspace", { budget: { credits_per_month: 10 } });
-  await needs(page).getByText("This month's budget is 90 % spent").waitFor();
+  await needs(page).getByText("This month's budget is 90% spent").waitFor();
   // Nine, plus the small cost of the earlier tasks.
   await figure(page, "Credits this month")
     .getByText(/^9(\.\d+)?$/)
@@ -125,7 +125,7 @@ test("a budget that was spent yesterday is not listed today, on a page that was 
   await page.clock.install();
   await page.reload();
   await run(gateway, { agent: "nightly", tier: 2 });
-  const spent = needs(page).getByText("Agent nightly has spent 80 % of today's budget");
+  const spent = needs(page).getByText("Agent nightly has spent 80% of today's budget");
   await spent.waitFor();
   await page.clock.fastForward("24:00:00");
   await spent.waitFor({ state: "detached" });

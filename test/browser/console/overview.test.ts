@@ -30,7 +30,7 @@ const card = (page: Page, name: string) =>
   page.locator("section").filter({ has: page.getByRole("heading", { name, exact: true }) });
 const figure = (page: Page, name: string) =>
   page.getByRole("region", { name: "Now" }).locator(".figure").filter({ hasText: name });
-const needs = (page: Page) => card(page, "Needs you");
+const needs = (page: Page) => card(page, "Needs attention");
 const call = (method: string, path: string, body?: object) =>
   stage.gateway.call(method, path, body ? { body } : {});
 const unexpected = (complaints: readonly string[]) => complaints.filter((one) => !one.includes("401"));

@@ -106,7 +106,7 @@ test("without the ledger's scope the timeline has only tools, and says so", asyn
   await page.getByText("ledger:read").waitFor();
   await timeline(page).getByText("time.now").waitFor();
   expect(requests.filter((address) => address.includes("/v1/ledger"))).toEqual([]);
-  for (const name of ["Override …", "Erase texts …"]) expect(await button(page, name).count()).toBe(0);
+  for (const name of ["Override …", "Erase content …"]) expect(await button(page, name).count()).toBe(0);
   expect(await page.getByRole("link", { name: "Run again" }).count()).toBe(0);
 });
 
@@ -202,14 +202,14 @@ test("texts are erased permanently, and the page shows that they are gone", asyn
   await ended(gateway, id);
   const { page } = await open(`/tasks/${id}`);
   await activity(page).getByText("wrong").waitFor();
-  await button(page, "Erase texts …").click();
+  await button(page, "Erase content …").click();
   await button(page, "Erase for good").click();
   await page.getByText("It was erased").waitFor();
-  await activity(page).getByText("were erased").waitFor();
+  await activity(page).getByText("was erased").waitFor();
   expect(await page.locator("main").textContent()).not.toContain("secret question");
   expect(await page.locator(".live-text").count()).toBe(0);
   expect(await read(id)).toMatchObject({ prompt: null, output: null });
-  await timeline(page).getByText("Texts erased").waitFor();
+  await timeline(page).getByText("Content erased").waitFor();
 });
 
 test("a task that does not exist is reported as missing", async () => {

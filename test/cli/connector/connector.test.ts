@@ -1,5 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders are what is tested.
-/** Each verb does the same whether or not a server is running on the data directory. */
+/** Each command does the same whether or not a server is running on the data directory. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ describe.each([
     JSON.parse(await desk.out(["connector", "list", "--json", ...args])) as View[];
   const find = async (name: string) => (await list()).find((each) => each.name === name);
 
-  test("a started MCP server: its tools appear, and the verb ends everything that it started", async () => {
+  test("a started MCP server: its tools appear, and the command ends everything that it started", async () => {
     const secret = "sk-very-secret-value";
     const ran = await desk.cli(
       ["connector", "add", "files", "--env", "SECRET", "--env", "KEY=k-${SECRET}", ...PROGRAM],
@@ -111,7 +111,7 @@ describe.each([
     expect(JSON.stringify(added)).not.toContain("sk-shop");
   });
 
-  test("list: a table with the builtin ones, problems below it, and the tools with their marks", async () => {
+  test("list: a table with the built-in ones, problems below it, and the tools with their marks", async () => {
     const table = await desk.out(["connector", "list"]);
     expect(table).toStartWith("NAME");
     expect(table).toMatch(/^files +mcp +ready +\d+ +\* +user:\w+$/m);

@@ -125,15 +125,18 @@ describe.each([
     expect((await spoken.ended()).code).toBe(0);
   });
 
-  test.each(["SIGTERM", "SIGINT"] as const)("%s ends it, and answers what is out", async (signal) => {
-    const spoken = await speak(place);
-    spoken.write(INITIALIZE, INITIALIZED);
-    await spoken.answer("hello");
-    spoken.write(request(1, "tools/call", { name: "fake__hang", arguments: {} }), request(2, "ping"));
-    await spoken.answer(2);
-    spoken.kill(signal);
-    const { code, answers } = await spoken.ended();
-    expect(code).toBe(0);
-    expect(answers.find(({ id }) => id === 1)?.error?.message).toBeString();
-  });
+  test.each(["SIGTERM", "SIGINT"] as const)(
+    "%s ends it, and answers the pending requests",
+    async (signal) => {
+      const spoken = await speak(place);
+      spoken.write(INITIALIZE, INITIALIZED);
+      await spoken.answer("hello");
+      spoken.write(request(1, "tools/call", { name: "fake__hang", arguments: {} }), request(2, "ping"));
+      await spoken.answer(2);
+      spoken.kill(signal);
+      const { code, answers } = await spoken.ended();
+      expect(code).toBe(0);
+      expect(answers.find(({ id }) => id === 1)?.error?.message).toBeString();
+    },
+  );
 });

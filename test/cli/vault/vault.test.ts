@@ -1,4 +1,4 @@
-/** The vault's verbs, whether or not a server is running on the data directory. */
+/** The vault's commands, whether or not a server is running on the data directory. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

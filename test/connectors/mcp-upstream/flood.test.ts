@@ -73,7 +73,7 @@ async function flooded(kind: keyof typeof KINDS, clock: Clock) {
   };
 }
 
-describe.each(["stdio", "http", "sse"] as const)("messages without an end over %s", (kind) => {
+describe.each(["stdio", "http", "sse"] as const)("endless messages over %s", (kind) => {
   test("do not block the event loop: others run after 32 messages", async () => {
     await using up = await flooded(kind, systemClock);
     expect(await mostInOneTurn(() => up.came.count, 5_000)).toBeLessThanOrEqual(MOST_BETWEEN);

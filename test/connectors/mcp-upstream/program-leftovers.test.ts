@@ -130,7 +130,7 @@ describe.skipIf(!isRoot)("a connector's program", () => {
     await pool.close();
   });
 
-  test("is assigned no user that still has a file or a home", async () => {
+  test("is not assigned a user that still has a file or a home", async () => {
     using data = directory();
     const pool = openUsers(data.path);
     const first = await pool.usersOf(1).take();
@@ -217,7 +217,7 @@ describe.skipIf(!isRoot)("a connector's program", () => {
     },
   );
 
-  test.skipIf(!Bun.which("ipcmk"))("is given no user of whom a kernel object remains", async () => {
+  test.skipIf(!Bun.which("ipcmk"))("is not assigned a user whose kernel objects remain", async () => {
     using data = directory();
     const pool = openUsers(data.path);
     const first = await pool.usersOf(1).take();

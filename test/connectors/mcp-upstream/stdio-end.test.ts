@@ -16,7 +16,7 @@ describe("closing leaves no process behind", () => {
     expect([runs(pid), groupRuns(pid)]).toEqual([false, false]);
   });
 
-  test.each(["stubborn", "deaf"])("of one that ends by a signal alone (%s)", async (behaviour) => {
+  test.each(["stubborn", "deaf"])("of one that ends only on a signal (%s)", async (behaviour) => {
     await using up = openFake(behaviour, {}, { clock: quickClock });
     const listed = up.list().catch(() => []);
     const pid = await said(up, "pid");

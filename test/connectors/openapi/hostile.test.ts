@@ -130,9 +130,9 @@ describe("a document is refused, naming its fault", () => {
       "not an http or https URL",
     ],
     [
-      "an unknown place",
+      "an unknown location",
       documentOf({ parameters: [{ name: "a", in: "body" }] }),
-      'has the unknown place "body"',
+      'has the unknown location "body"',
     ],
     [
       "an unknown style",

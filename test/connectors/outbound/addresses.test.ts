@@ -54,7 +54,7 @@ describe("refused", () => {
   });
 });
 
-describe("taken", () => {
+describe("accepted", () => {
   test.each([
     "127.0.0.1",
     "127.255.255.254",

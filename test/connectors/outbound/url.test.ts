@@ -62,7 +62,7 @@ describe("refused", () => {
   });
 });
 
-describe("taken", () => {
+describe("accepted", () => {
   test.each([
     ["http://127.0.0.1:3000/mcp", "http://127.0.0.1:3000/mcp"],
     ["http://localhost/", "http://localhost/"],

@@ -127,7 +127,7 @@ describe.each(MODELS)("%s", (model) => {
   });
 });
 
-test("thoughts come with a signature, and go back with it in the provider's own form", async () => {
+test("thoughts come with a signature, and go back with it in the provider's own format", async () => {
   const asked = {
     ...{ max_tokens: 100, messages: USER, tools: [WEATHER] },
     thinking: { type: "adaptive" as const },
@@ -215,7 +215,7 @@ test("reasoning from a server that signs nothing is returned to it too", async (
   ]);
 });
 
-test("images, documents and structured output reach each provider in its own form", async () => {
+test("images, documents and structured output reach each provider in its own format", async () => {
   const image = { type: "base64" as const, media_type: "image/png" as const, data: "iVBORw0KGgo=" };
   const schema = { type: "object", properties: { town: { type: "string" } }, additionalProperties: false };
   const asked = {

@@ -106,7 +106,7 @@ describe("a response in progress", () => {
   test.each([
     ["a text", () => textItem(ANSWER)],
     ["a call of a function", () => callItem("weather", { town: "Bern" })],
-  ])("is begun again after a restart in the middle of %s, and its stream goes on", async (_, item) => {
+  ])("is started again after a restart in the middle of %s, and its stream continues", async (_, item) => {
     const { path: dataDir, remove } = tempDir();
     const answer = () => ({ events: eventsOf(responseOf([textItem("First"), item()])) });
     try {

@@ -291,7 +291,7 @@ test("a response is cancelled once, and its request to the provider is aborted",
   expect((await read(body.id)).status).toBe("cancelled");
 });
 
-test("a cancelled stream ends with an error, so that no client takes it for a whole answer", async () => {
+test("a cancelled stream ends with an error, so that no client mistakes it for a whole answer", async () => {
   script(new Promise(() => {}));
   const { responses } = stage.client();
   const stream = await responses.create({ model: "up/first", input: "x", background: true, stream: true });

@@ -20,7 +20,7 @@ afterAll(() => stage.stop());
 
 const send = (body: object) => stage.post(JSON.stringify({ model: "up/first", input: "x", ...body }));
 
-test("an item that an earlier request named by its id alone leads nowhere at another provider", async () => {
+test("an item that an earlier request named only by its id leads nowhere at another provider", async () => {
   const reasoning = { type: "reasoning", id: freshId("rs"), summary: [] };
   const thought = { ...reasoning, summary: [{ type: "summary_text", text: "the first thought" }] };
   const first = responseOf([thought, textItem("one")]);
@@ -83,7 +83,7 @@ test("a streamed patch is put together", async () => {
   expect(JSON.parse(stage.text(outcome, "output") ?? "").output).toEqual([patch]);
 });
 
-test("a response that cannot be kept is logged", async () => {
+test("a response that cannot be stored is logged", async () => {
   const whole = responseOf([textItem("one two")]);
   await stream(whole, [{ type: "response.novelty.delta", delta: "x" }], {
     response: { ...whole, output: [] },

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { ResponseEvents } from "../../../src/dialects/responses/background/read-events.ts";
 import { allEvents } from "../../support/events.ts";
 
-test("the last event of a response is given out in pieces, each of which the reader's rights are checked for", async () => {
+test("the last event of a response is sent in pieces, and the reader's rights are checked before each", async () => {
   const response = { id: "resp_1", status: "completed", output: ["é".repeat(300_000)] };
   const stored = { next: async () => null, close() {} };
   const watched = { begun() {}, over() {} };

@@ -29,7 +29,7 @@ async function issue(request: object): Promise<{ readonly id: string; readonly s
 const changes = async () =>
   (await ledger(scene.gateway)).filter(({ action }) => action === "store.row_changed");
 
-describe("a token whose row was changed is not let in, and is named once:", () => {
+describe("a token whose row was changed is refused, and is named once:", () => {
   const SECRET = createSecret(systemRandom);
   test.each<[string, (file: Database, id: string) => void, "own" | "stranger"]>([
     [

@@ -5,7 +5,10 @@ import { ConnectorError } from "../../source.ts";
 import { isUnavailable, jsonTooLarge, MESSAGE_JSON, NotTaken } from "../faults.ts";
 import type { UpstreamParts } from "../parts.ts";
 
-/** Bytes of one message from an upstream over HTTP, as JSON or as one event: above the limit of an answer. */
+/**
+ * Maximum size in bytes of one message from an upstream over HTTP, as JSON or as one event: above the limit of an
+ * answer.
+ */
 const MESSAGE_BYTES = 16 * 1024 * 1024;
 /**
  * How long the server may take to accept a message that is not a request, or a request whose answer arrives

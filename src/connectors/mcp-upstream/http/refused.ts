@@ -48,7 +48,7 @@ export async function refusedStatus(
 
 /**
  * The specification requires 404 (2025-11-25, "Session Management"). Many servers, including its own examples, send
- * 400 with a text.
+ * 400 with a plain-text message.
  */
 function isSessionLost(status: number, { text, isWhole }: BodyStart): boolean {
   return status === 404 || (status === 400 && isWhole && SESSION_LOST.has(messageOf(text)));

@@ -6,9 +6,9 @@ import type { ContentBlock, ToolAnswer } from "../../source.ts";
 import { essence, isJson } from "../operations/media-type.ts";
 import { type CappedBody, readUpTo } from "./read-up-to.ts";
 
-/** Maximum number of bytes of an answer that are read. */
+/** Maximum number of bytes that are read from an answer. */
 const MAX_BYTES = 1_024 * 1_024;
-/** Maximum number of characters of an answer that are passed on. */
+/** Maximum number of characters that are passed on from an answer. */
 const MAX_TEXT = 1_000_000;
 const MAX_ERROR = 4_000;
 

@@ -17,7 +17,7 @@ export interface Multipart {
 
 /**
  * Encodes `multipart/form-data` (RFC 7578). `FormData` gives a part with its own type an empty file name, which
- * servers take for a file input left empty. The boundary is a hash of the content, so the content cannot contain it.
+ * servers treat as a file input left empty. The boundary is a hash of the content, so the content cannot contain it.
  */
 export function multipart(parts: readonly MultipartPart[]): Multipart {
   const heads = parts.map(headOf);

@@ -9,7 +9,7 @@ import { type NameValue, pairsOf, pathText } from "./style.ts";
 const MAX_URL = 16_000;
 
 /**
- * Builds the URL of a call. It stays below `base`, and its path has as many segments as the operation's.
+ * Builds the URL of a call. It stays below `base`, and its path has as many segments as the operation's path.
  * @param reservedQuery a name that no argument may set
  * @throws ArgumentFault
  */

@@ -72,7 +72,7 @@ function operationOf(path: string, item: JsonMap, method: string, references: Re
     const name = parameter && ownText(parameter, "name");
     const place = parameter && ownText(parameter, "in");
     if (!parameter || name === undefined || place === undefined) {
-      throw new DocumentFault("one of its parameters has no name or no place (`in`)");
+      throw new DocumentFault("one of its parameters has no name or no location (`in`)");
     }
     if (name === "__proto__") throw new DocumentFault(`it has a parameter named ${quote(name)}`);
     // RFC 9110: header names are case-insensitive.

@@ -10,7 +10,7 @@ export interface ApiOperation {
   readonly path: string;
   /** The Operation Object. */
   readonly fields: JsonMap;
-  /** Parameter Objects with references resolved, those of the path first. Each name appears once per place. */
+  /** Parameter Objects with references resolved, those of the path first. Each name appears once per location. */
   readonly parameters: readonly JsonMap[];
   /** `servers` of the operation or of its path. */
   readonly servers: unknown;

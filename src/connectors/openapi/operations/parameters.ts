@@ -104,7 +104,7 @@ function identityOf(parameter: JsonMap): { readonly name: string; readonly place
   const given = own(parameter, "in");
   for (const place of ["path", "query", "header", "cookie"] as const)
     if (given === place) return { name, place };
-  throw new DocumentFault(`its parameter ${quote(name)} has the unknown place ${quote(String(given))}`);
+  throw new DocumentFault(`its parameter ${quote(name)} has the unknown location ${quote(String(given))}`);
 }
 
 function isSame(reserved: ReservedName, place: ParameterLocation, name: string): boolean {

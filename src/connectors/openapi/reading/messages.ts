@@ -10,7 +10,7 @@ export interface ApiDocumentRequest {
   /** `base_url` replaces all servers that the document names. */
   readonly hasBase: boolean;
   readonly reserved: ReservedName | null;
-  /** The connector's secrets, which are masked in all texts of the document. */
+  /** The connector's secrets, which are masked in all text from the document. */
   readonly secrets: readonly string[];
 }
 

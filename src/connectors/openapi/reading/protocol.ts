@@ -6,7 +6,7 @@ import type { ApiDocumentRequest, ApiReading } from "./messages.ts";
 
 /**
  * A request to read one document has two frames: its metadata, and its text in UTF-8. The answer is one frame of JSON
- * that contains schemas as texts, so that the server does not parse them.
+ * that contains schemas as strings, so that the server does not parse them.
  */
 const closed = { additionalProperties: false } as const;
 const Head = Type.Object(

@@ -22,7 +22,7 @@ const WAITING = { perWorkspace: 64, total: 1_024 };
 const IDLE_MS = 5_000;
 
 /**
- * Reads OpenAPI documents in separate processes, with limits of memory and time: 2 MiB of YAML block a process for a
+ * Reads OpenAPI documents in separate processes, with limits on memory and time: 2 MiB of YAML block a process for a
  * second. Workspaces take turns.
  */
 export class ApiReaders {

@@ -5,7 +5,7 @@ export class TooLarge extends Error {
   override readonly name = "TooLarge";
 }
 
-/** The most work to read a document, in characters written and fields read, whether they are used or not. */
+/** Maximum work to read a document, in characters written and fields read, whether they are used or not. */
 const MAX_WORK = 80_000_000;
 
 /**

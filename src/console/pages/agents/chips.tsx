@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 
-/** Short texts side by side, or the text `none` if there are none. */
+/** Short strings side by side, or the word `none` if there are none. */
 export function Chips({ of, none }: { readonly of: readonly string[]; readonly none: string }): JSX.Element {
   if (of.length === 0) return <span class="muted">{none}</span>;
   return (

@@ -4,7 +4,7 @@ import { linesOf, numberOf } from "../../parts/field.tsx";
 export type AgentCreateBody = Api["POST /v1/agents"]["body"];
 export type AgentChangeBody = Api["PATCH /v1/agents/:name"]["body"];
 
-/** An agent as edited in the form: lists are texts with one entry on each line, numbers are as typed. */
+/** An agent as edited in the form: lists are strings with one entry on each line, numbers are as typed. */
 export interface AgentDraft {
   readonly name: string;
   readonly owner: string;

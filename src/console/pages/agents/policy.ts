@@ -17,7 +17,7 @@ export type ModelVerdict =
   /** The pattern that denies the model; null if no pattern allows it. */
   | { readonly kind: "pattern"; readonly place: number; readonly pattern: string | null };
 
-/** The server's rule (`src/access/tier-policy.ts`) with its reason: denials win over permissions. */
+/** The server's rule (`src/access/tier-policy.ts`) with its reason: denials take precedence over permissions. */
 export function verdictOn(policy: Policy, { tier, models }: Tier, model: string): ModelVerdict {
   const place = models.findIndex(({ name }) => name === model) + 1;
   if (place === 0) return { kind: "absent" };

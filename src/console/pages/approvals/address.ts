@@ -47,7 +47,7 @@ export function nameOf({ task, call_id }: Pick<Approval, "task" | "call_id">): A
   return { task, call: call_id };
 }
 
-/** A unique text for an approval's name. */
+/** A unique string for an approval's name. */
 export function keyOf({ task, call_id }: Pick<Approval, "task" | "call_id">): string {
   return `${task} ${call_id}`;
 }

@@ -18,7 +18,7 @@ export function AskerFacts({
   const { can } = useSession();
   const mayRead = can("agents:read");
   return (
-    <Card title="Who asks">
+    <Card title="Who is asking">
       <Facts
         of={[
           [
@@ -45,8 +45,8 @@ export function AskerFacts({
                 </span>,
               ]
             : null,
-          ["Asked", <Time key="asked" at={approval.presented_at} />],
-          ["Decided until", <Time key="until" at={approval.expires_at} />],
+          ["Requested", <Time key="asked" at={approval.presented_at} />],
+          ["Decide by", <Time key="until" at={approval.expires_at} />],
           ["Approvals", <VotesText key="votes" approval={approval} />],
         ]}
       />

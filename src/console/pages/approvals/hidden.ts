@@ -26,13 +26,13 @@ const NAMES: Readonly<Record<string, string>> = {
   "\ufeff": "byte order mark",
 };
 
-/** A part of a text: visible text, or a run of invisible characters. */
+/** A part of some text: visible characters, or a run of invisible ones. */
 export interface ShownTextPart {
   readonly text: string;
   readonly isHidden: boolean;
 }
 
-/** Splits a text into parts that, joined, form the text. */
+/** Splits text into parts that can be joined to form it again. */
 export function partsOf(text: string): ShownTextPart[] {
   const parts: ShownTextPart[] = [];
   let from = 0;
@@ -61,7 +61,7 @@ export function escaped(text: string): string {
     .join("");
 }
 
-/** The number of invisible characters in a text. */
+/** The number of invisible characters in the text. */
 export function countHidden(text: string): number {
   return partsOf(text).reduce((count, part) => count + (part.isHidden ? [...part.text].length : 0), 0);
 }

@@ -3,7 +3,7 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { Check } from "../../parts/field.tsx";
 
 const KEYS: readonly (readonly [keys: readonly string[], what: string])[] = [
-  [["j", "↓"], "Next call. Arrow keys work while the list has the focus"],
+  [["j", "↓"], "Next call. Arrow keys work while the list has focus"],
   [["k", "↑"], "Previous call"],
   [["a"], "Approve, after a confirmation with Enter"],
   [["e"], "Change the arguments, then approve"],

@@ -103,7 +103,7 @@ function DecidedList({
         </Empty>
       )}
       {items.length === 0 && isWhole && !isFiltered && (
-        <Empty title="Nothing was decided yet">
+        <Empty title="Nothing has been decided yet">
           Approved, denied and expired calls appear here, with who decided, when and why.
         </Empty>
       )}

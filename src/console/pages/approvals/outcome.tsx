@@ -41,6 +41,6 @@ function wordsOf({ status, decided_by, approved_by }: Approval): string {
     case "withdrawn":
       return "The task ended before anybody decided: the call was not made.";
     case "pending":
-      return "It waits.";
+      return "It is waiting for a decision.";
   }
 }

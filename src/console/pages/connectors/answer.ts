@@ -13,8 +13,8 @@ interface Block {
 }
 
 /**
- * Converts MCP content blocks (specification 2025-11-25, `ContentBlock`) and structured content to parts. JSON texts
- * are parsed, and a text that repeats the structured content is dropped.
+ * Converts MCP content blocks (specification 2025-11-25, `ContentBlock`) and structured content to parts. JSON text
+ * is parsed, and text that repeats the structured content is dropped.
  */
 export function answerParts(
   content: readonly Block[],
@@ -58,7 +58,7 @@ function wordOf(value: unknown): string {
   return typeof value === "string" ? value.slice(0, 2_000) : "";
 }
 
-/** Decoded length of a base64 text. */
+/** Decoded length of a base64 string. */
 function bytesOf(data: unknown): number {
   if (typeof data !== "string") return 0;
   return Math.max(0, Math.floor((data.length * 3) / 4) - (/=*$/.exec(data.slice(-2))?.[0].length ?? 0));

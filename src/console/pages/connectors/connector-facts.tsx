@@ -66,7 +66,7 @@ export function ConnectorFacts({ connector }: { readonly connector: Connector })
         kind === "builtin"
           ? ["Added", "Always available"]
           : [
-              "Let in",
+              "Authorised",
               <span key="by">
                 <Time at={authorised_at} />{" "}
                 <span class="connector-who">

@@ -24,7 +24,7 @@ export type Pasted =
   | { readonly message: string };
 
 const MOST_CHARACTERS = 1_000_000;
-/** The most connectors that a workspace may have. */
+/** Maximum number of connectors that a workspace may have. */
 const MOST_SERVERS = 200;
 /** Keys under which clients keep their servers, in order of preference. */
 const OUTER = ["mcpServers", "servers", "mcp_servers", "mcp", "context_servers"];

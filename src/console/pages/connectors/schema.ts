@@ -120,7 +120,7 @@ export function readObject(
   return fields ? { input: Object.fromEntries(Object.entries(fields)) } : { message: "is not a JSON object" };
 }
 
-/** Converts arguments to form texts, if the form has fields for them. */
+/** Converts arguments to form values, if the form has fields for them. */
 export function typedFrom(
   fields: readonly ArgumentField[],
   input: Readonly<Record<string, unknown>>,

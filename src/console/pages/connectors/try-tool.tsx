@@ -48,7 +48,7 @@ export function TryTool({ tool }: { readonly tool: Tool }): JSX.Element {
 function TryForm({ tool: { name, destructive, input_schema } }: { readonly tool: Tool }): JSX.Element {
   const fields = useMemo(() => argumentFields(input_schema), [input_schema]);
   const [typed, setTyped] = useState<ReadonlyMap<string, string>>(NONE);
-  /** All arguments as one JSON text; null while each has a field. */
+  /** All arguments as JSON text; null while each has its own field. */
   const [json, setJson] = useState<string | null>(fields === null ? "{}" : null);
   const [errors, setErrors] = useState<ReadonlyMap<string, string>>(NONE);
   const [asked, setAsked] = useState<Input | null>(null);

@@ -81,7 +81,7 @@ function Shown({ text, label }: { readonly text: Texts["input"]; readonly label:
   );
 }
 
-/** JSON is easier to read with line breaks. Events of a stream and cut texts stay as they are. */
+/** JSON is easier to read with line breaks. Events of a stream and truncated text stay as they are. */
 function indented(text: string, isCut: boolean): string {
   if (isCut) return text;
   try {

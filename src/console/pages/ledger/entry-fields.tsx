@@ -165,7 +165,7 @@ function oversightRows(oversight: NonNullable<LedgerEntry["oversight"]>): FieldR
     ["Decision", <Status status={decision} />],
     presented === undefined ? null : ["Presented", <Time at={presented} whole />],
     decided === undefined ? null : ["Decided", <Time at={decided} whole />],
-    Number.isNaN(took) ? null : ["Took", <span class="number">{durationText(Math.max(0, took))}</span>],
+    Number.isNaN(took) ? null : ["Duration", <span class="number">{durationText(Math.max(0, took))}</span>],
     target === undefined ? null : ["Decided on", <EntryLink seq={target} />],
     argumentsHash === undefined ? null : ["Arguments hash", <code>{argumentsHash}</code>],
     reason === undefined ? null : ["Reason hash", <code>{reason}</code>],

@@ -10,7 +10,7 @@ export interface RememberedHead {
   readonly since: string;
 }
 
-/* Stored by the workspace's name rather than the ledger's: otherwise a server with a different ledger under a
+/* Stored by the workspace's name rather than the ledger's name: otherwise a server with a different ledger under a
    different name would be trusted. */
 const keyOf = (workspace: string) => `gatehouse-ledger-seen:${workspace}`;
 

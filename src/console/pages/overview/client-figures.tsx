@@ -26,9 +26,13 @@ export function ClientFigures({ report }: { readonly report: UsageReport }): JSX
         </span>
       </a>
       <Figure name="Failed" value={countText(failed)} note={`${countText(cancelled)} cancelled`} />
-      <Figure name="Their credits" value={creditsText(credits)} note={`of ${creditsText(totals.credits)}`} />
       <Figure
-        name="Their tokens"
+        name="Clients' credits"
+        value={creditsText(credits)}
+        note={`of ${creditsText(totals.credits)}`}
+      />
+      <Figure
+        name="Clients' tokens"
         value={countText(input + output)}
         note={`${countText(input)} in, ${countText(output)} out`}
       />

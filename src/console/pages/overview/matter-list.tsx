@@ -12,7 +12,7 @@ import { useMatters } from "./use-matters.ts";
 export function MatterList({ reads }: { readonly reads: OverviewReads }): JSX.Element {
   const { matters, isWhole, problem } = useMatters(reads);
   return (
-    <Card title="Needs you">
+    <Card title="Needs attention">
       <p class="unseen" role="status">
         {isWhole && problem === null
           ? `${plural(matters.length, "thing needs", "things need")} attention`

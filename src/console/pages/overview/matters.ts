@@ -135,7 +135,7 @@ export function monthMatters({ budget, usage }: Workspace): Matter[] {
       kind: "Budget",
       title: isSpent
         ? "This month's budget is spent"
-        : `This month's budget is ${Math.floor(percent)} % spent`,
+        : `This month's budget is ${Math.floor(percent)}% spent`,
       text: `${creditsText(usage.credits_this_month)} of ${creditsText(limit)} credits. ${isSpent ? "Tasks that cost credits are refused." : "Raise it before tasks are refused."}`,
       at: null,
       href: "/console/settings/limits",
@@ -171,7 +171,7 @@ export function agentBudgetMatters(
       kind: "Budget",
       title: isSpent
         ? `Agent ${name} has spent today's budget`
-        : `Agent ${name} has spent 80 % of today's budget`,
+        : `Agent ${name} has spent 80% of today's budget`,
       text: `${creditsText(budget)} credits a day, until midnight UTC. ${isSpent ? "Its tasks are refused." : ""}`.trim(),
       at: entry.ts,
       href: `/console/agents/${encodeURIComponent(name)}`,

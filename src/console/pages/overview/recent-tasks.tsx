@@ -45,7 +45,7 @@ function Row({ task }: { readonly task: Task }): JSX.Element {
         <span class="muted"> credits</span>
       </span>
       <span class="recent-took">
-        <span class="unseen">Took: </span>
+        <span class="unseen">Duration: </span>
         <Lasting from={task.started_at} to={task.finished_at} />
       </span>
       <span class="recent-when muted">

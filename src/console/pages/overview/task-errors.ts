@@ -14,7 +14,7 @@ const EXPLAINED: Readonly<Record<string, ErrorExplanation>> = {
     advice: "Raise the agent's max steps, or have its instructions say when the task is done.",
   },
   output_invalid: {
-    name: "output did not fit its schema",
+    name: "output did not match its schema",
     advice: "Simplify the schema, or state in the prompt what you need.",
   },
   document_unavailable: {

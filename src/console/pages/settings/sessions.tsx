@@ -99,7 +99,7 @@ function SessionRow({ of, end }: { readonly of: SignedInBrowser; readonly end: (
           {of.current && <Badge tone="info" text="this one" />}
         </div>
         <span class="small muted break">
-          {of.person === null ? "The token names no person" : `by the token ${of.name}`}
+          {of.person === null ? "The token does not name a person" : `by the token ${of.name}`}
         </span>
       </div>
       <span class="small break" title={of.user_agent ?? undefined}>

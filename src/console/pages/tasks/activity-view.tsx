@@ -161,7 +161,7 @@ function Ending({
   if (!isFinal(task.status)) {
     return task.status === "running" ? <p class="activity-note activity-running">Running …</p> : null;
   }
-  if (askedText(task) === null) return <p class="activity-note">The texts of this task were erased.</p>;
+  if (askedText(task) === null) return <p class="activity-note">The content of this task was erased.</p>;
   const hasText = watched.pieces.some(({ kind }) => kind === "text");
   if (task.status === "succeeded") {
     return task.output === "" ? <p class="activity-note">The output is empty.</p> : null;

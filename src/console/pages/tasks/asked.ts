@@ -11,7 +11,7 @@ export function askedText({ prompt, messages }: Pick<Task, "prompt" | "messages"
   return content.flatMap((part) => ("text" in part ? [part.text] : [])).join("\n\n");
 }
 
-/** The parts of a message; a plain text is one part. */
+/** The parts of a message; a plain string is one part. */
 export function partsOf({ content }: TaskMessage): readonly TaskPart[] {
   return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }

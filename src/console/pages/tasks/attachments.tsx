@@ -37,7 +37,7 @@ export function Attachments({
     const empty = chosen.find((file) => file.size === 0);
     if (empty) return setRefusal(`${empty.name} is empty.`);
     if (size > MOST_BYTES) {
-      return setRefusal(`The files have ${bytesText(size)} in total; the limit is ${bytesText(MOST_BYTES)}.`);
+      return setRefusal(`The files are ${bytesText(size)} in total; the limit is ${bytesText(MOST_BYTES)}.`);
     }
     try {
       const read = await Promise.all(chosen.map(attachmentOf));

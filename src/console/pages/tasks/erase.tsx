@@ -18,14 +18,14 @@ export function EraseDialog({
   const action = useAction();
   return (
     <Confirm
-      title="Erase the texts of this task?"
+      title="Erase this task's content?"
       confirm="Erase for good"
       action={action}
       close={close}
       work={async () => {
         const seq = await dispatchSeq(task.id);
         await call("DELETE /v1/ledger/:seq/payload", { params: { seq: String(seq) } });
-        notify("The texts have been erased.");
+        notify("The content has been erased.");
         done();
       }}
     >

@@ -3,7 +3,7 @@ import { askedText } from "./asked.ts";
 
 type Change = FeedEvents["task.changed"];
 
-/** A task in the list, without its texts: the texts of ten thousand tasks may amount to gigabytes. */
+/** A task in the list, without its text: the text of ten thousand tasks may amount to gigabytes. */
 export interface TaskListRow extends Change {
   /** The prompt's first line; null if erased; undefined if unread, because only the feed has reported the task. */
   readonly title: string | null | undefined;

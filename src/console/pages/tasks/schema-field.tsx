@@ -24,7 +24,7 @@ export function SchemaField({
         <>
           <TextArea
             label="JSON Schema"
-            hint="The output is JSON that is valid under it."
+            hint="The output is JSON that is valid against it."
             isCode
             rows={6}
             value={text}
@@ -42,7 +42,7 @@ export function SchemaField({
   );
 }
 
-/** The schema in a text; undefined if it is not a JSON object. */
+/** The schema in the text; undefined if it is not a JSON object. */
 export function schemaOf(text: string): Record<string, unknown> | undefined {
   try {
     const schema: unknown = JSON.parse(text);

@@ -24,7 +24,7 @@ const MARKS: Readonly<Record<string, string>> = {
   "oversight.deny": "Denied",
   "oversight.override": "Output overridden",
   "oversight.disregard": "Output disregarded",
-  "payload.erase": "Texts erased",
+  "payload.erase": "Content erased",
 };
 
 /** The time spans recorded in a task's ledger entries, oldest first. */

@@ -49,7 +49,7 @@ export function TaskActions({
       )}
       {isOver && isPerson && can("settings:write") && can("ledger:read") && !isErased && (
         <button type="button" onClick={() => setAsked("erase")}>
-          Erase texts …
+          Erase content …
         </button>
       )}
       {!isOver && can("tasks:write") && (

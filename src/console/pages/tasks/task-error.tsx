@@ -20,13 +20,13 @@ const ADVICE: Readonly<Record<Code, (task: Task) => JSX.Element>> = {
   ),
   output_invalid: () => (
     <>
-      The model's answer did not fit the schema, even after two corrections. State in the prompt what you
+      The model's answer did not match the schema, even after two corrections. State in the prompt what you
       need, simplify the schema, or run it again in another tier.
     </>
   ),
   document_unavailable: ({ agent }) => (
     <>
-      A document of the vault that the task names was deleted, changed or moved out of what the{" "}
+      A document in the vault that the task names was deleted, changed or moved out of what the{" "}
       <a href={`/console/agents/${agent}`}>agent</a> may see. Start a new task without it.
     </>
   ),

@@ -59,11 +59,11 @@ export function TaskFacts({ task }: { readonly task: Task }): JSX.Element {
                 {countText(usage.steps)}
               </span>,
             ],
-            ["Made by", <Actor key="by" of={task.created_by} />],
+            ["Created by", <Actor key="by" of={task.created_by} />],
             ["Created", <Time key="created" at={task.created_at} whole />],
             ["Started", <Time key="started" at={task.started_at} whole />],
             ["Finished", <Time key="finished" at={task.finished_at} whole />],
-            ["Took", <Lasting key="took" from={task.started_at} to={task.finished_at} />],
+            ["Duration", <Lasting key="took" from={task.started_at} to={task.finished_at} />],
             ["Id", <code key="id">{task.id}</code>],
           ]}
         />

@@ -81,7 +81,7 @@ export function TaskColumns(): JSX.Element {
       <span class="task-steps">Steps</span>
       <span class="task-credits">Credits</span>
       <span class="task-created">Created</span>
-      <span class="task-duration">Took</span>
+      <span class="task-duration">Duration</span>
     </div>
   );
 }

@@ -62,7 +62,7 @@ function follow(id: string, activity: Activity, lost: (isLost: boolean) => void)
       opened.addEventListener(name, ({ data, lastEventId }: MessageEvent<string>) => {
         const parsed = JSON.parse(data) as TaskEvents[typeof name];
         activity.take(Number(lastEventId), name, parsed);
-        // The server now closes the stream, and a browser would take that for a lost connection.
+        // The server now closes the stream, and a browser would mistake that for a lost connection.
         if (name === "task.finished") opened.close();
       });
     }

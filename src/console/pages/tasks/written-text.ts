@@ -11,7 +11,7 @@ const BLOCK = 4_000;
 const LONGEST_BLOCK = 32_000;
 
 /**
- * A growing text. A browser lays out a block again with each addition, so the text is written in blocks of a few
+ * Text that grows. A browser lays out a block again with each addition, so the text is written in blocks of a few
  * thousand characters, and only the last block changes. Additions between two frames are written together.
  */
 export class WrittenText {

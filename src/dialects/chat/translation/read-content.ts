@@ -15,7 +15,7 @@ const FILE_DATA = new Set(["file_data", "filename"]);
 
 const AUDIO_TYPES = { wav: "audio/wav", mp3: "audio/mpeg" } as const;
 
-/** The texts of a message whose content can only be text. */
+/** The text of a message whose content can only be text. */
 export function readTexts(content: unknown, path: string): readonly string[] {
   if (typeof content === "string") return [content];
   return listAt(content, path).map((each, index) => {

@@ -86,7 +86,7 @@ function readAssistant(message: Members, path: string, toolCalls: ToolCallReader
   return { role: "assistant", content: [...thoughts, ...content] };
 }
 
-/** The texts of an assistant's message. Its parts may also be refusals. */
+/** The text of an assistant's message. Its parts may also be refusals. */
 function readSpoken(content: unknown, path: string): readonly string[] {
   if (content === undefined || content === null) return [];
   if (!Array.isArray(content)) return readTexts(content, path);

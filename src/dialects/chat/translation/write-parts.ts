@@ -32,7 +32,7 @@ export function finishReasonOf({ unified }: LanguageModelV4FinishReason, calls: 
   }
 }
 
-/** The sources of a text. Documents in the request have no address, so they cannot be cited. */
+/** The sources of some text. Documents in the request have no address, so they cannot be cited. */
 export function annotationsOf(citations: readonly LanguageModelV4Citation[]): object[] {
   return citations.flatMap(({ source, startIndex = 0, endIndex = 0 }) => {
     if (source.sourceType !== "url") return [];

@@ -47,7 +47,7 @@ export function toolUse(
   return { type: "tool_use", id: toolCallId, name: toolName, input: value };
 }
 
-/** The web page that a text is taken from. Empty for other sources: those are results of a provider's own tools. */
+/** The web page that text is taken from. Empty for other sources: those are results of a provider's own tools. */
 export function citationOf(
   source: LanguageModelV4Source,
   citedText: LanguageModelV4Citation["citedText"] = "",

@@ -39,7 +39,7 @@ export class BlockQueue {
   }
 
   begin(block: Typed): StreamedBlock {
-    // A text can continue in another block, so nothing waits for its end.
+    // Text can continue in another block, so nothing waits for its end.
     if (this.last?.type === "text") this.close(this.last);
     const begun = new StreamedBlock(this.#next++, block.type);
     this.#open.push(begun);

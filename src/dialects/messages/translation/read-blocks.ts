@@ -26,7 +26,7 @@ const URL_SOURCE: ReadonlySet<string> = new Set(["type", "url"]);
 const CONTENT_SOURCE: ReadonlySet<string> = new Set(["type", "content"]);
 const UNTRANSLATED = "cannot be translated for this model's provider.";
 
-/** The blocks of the content, with their paths. A text is a single block. */
+/** The blocks of the content, with their paths. Plain text is a single block. */
 export function readBlocks(value: unknown, path: string): (readonly [block: Members, path: string])[] {
   if (typeof value === "string") return [[{ type: "text", text: value }, path]];
   return listAt(value, path).map((block, index) => {
@@ -42,7 +42,7 @@ export function readTextBlock(block: Members, path: string): LanguageModelV4Text
   return { type: "text", text: textAt(block.text, `${path}.text`) };
 }
 
-/** Reads a text, an image or a document. */
+/** Reads text, an image or a document. */
 export function readUserParts(block: Members, path: string, target: TranslationTarget): UserPart[] {
   if (block.type === "image") return [readImage(block, path, target)];
   if (block.type === "document") return readDocument(block, path, target);

@@ -52,7 +52,7 @@ function blocksOf(
       return [{ type: "thinking", thinking: isOmitted ? "" : text, signature }];
     }
     case "tool-call":
-      if (part.providerExecuted) throw inexpressible("a call of one of the provider's own tools");
+      if (part.providerExecuted) throw inexpressible("a call to one of the provider's own tools");
       return [...callSignature(target, part.toolCallId, part.providerMetadata), toolUse(part, inputs)];
     default:
       throw inexpressible(part.type);

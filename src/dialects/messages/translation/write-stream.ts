@@ -38,7 +38,7 @@ export class MessageEvents {
   readonly #texts = new Map<string, StreamedBlock>();
   readonly #thoughts = new Map<string, Thoughts>();
   readonly #inputs = new Map<string, ToolInput>();
-  /** Citations for a text that has not begun yet. */
+  /** Citations for text that has not begun yet. */
   #citations: object[] = [];
   #hasBegun = false;
   #callsTools = false;
@@ -153,7 +153,7 @@ export class MessageEvents {
   }
 
   #beginCall({ id, toolName, providerMetadata, providerExecuted }: Part<"tool-input-start">): void {
-    if (providerExecuted) throw inexpressible("a call of one of the provider's own tools");
+    if (providerExecuted) throw inexpressible("a call to one of the provider's own tools");
     this.#callsTools = true;
     const signatures = callSignature(this.#target, id, providerMetadata);
     for (const { signature } of signatures) this.#sign(this.#beginThoughts(), signature);

@@ -6,7 +6,7 @@ import { field, isMembers, type Members, parsedOrNothing } from "../../json.ts";
 import { eventsIn, readEvent } from "../../pass/events.ts";
 import { inBackground } from "./response-forms.ts";
 
-/** Bytes of events that are kept in memory before they are stored. */
+/** Size in bytes of events that are kept in memory before they are stored. */
 const UNSAVED_BYTES = 32 * 1024;
 /**
  * More ids than an attempt can send before they are stored, since each event takes at least 30 bytes. After a crash,

@@ -14,7 +14,7 @@ export interface OpenResponse {
   readonly id: string;
   /** Null if it is not made as an agent. */
   readonly agentId: number | null;
-  /** The Gatehouses that its request passed through; unknown after a restart. */
+  /** The Gatehouse instances that its request passed through; unknown after a restart. */
   readonly via: Via;
   /** Ends the response. The reason is `CANCELLED` or a `CallInterruption`. */
   readonly abort: AbortController;

@@ -7,7 +7,7 @@ export interface ResponseEventsParts {
   readonly created: Members;
   /** Reads the events in between, from the store or from memory. */
   readonly stored: EventReader;
-  /** Called when the reading has begun, and when it is over. */
+  /** Called when reading has begun, and when it is over. */
   readonly begun: (reading: ResponseEvents) => void;
   readonly over: (reading: ResponseEvents) => void;
   /** The response as it ended; null if it has not. @throws Problem if it can no longer be read */
@@ -35,7 +35,7 @@ export class ResponseEvents implements EventReader {
 
   async next(): Promise<readonly Uint8Array[] | null> {
     if (this.#isClosed) return null;
-    // Only now: a reading that never begins is never closed either.
+    // Only now: a read that never begins is never closed either.
     if (!this.#hasBegun) this.#parts.begun(this);
     this.#hasBegun = true;
     const next = await this.#next();

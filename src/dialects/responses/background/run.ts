@@ -124,7 +124,10 @@ async function runWith(
   return failed(result.problem.code, result.problem.message);
 }
 
-/** Ends the items of earlier attempts. Only once: nothing more is known of them if the model is called again. */
+/**
+ * Ends the items of earlier attempts. Does so only once: nothing more is known about them if the model is called
+ * again.
+ */
 async function beginJournal(db: Db, subject: JournalSubject, log: EventLog): Promise<ResponseJournal> {
   const journal = new ResponseJournal(
     db,

@@ -101,7 +101,7 @@ export class BackgroundResponses {
     const { modelCalls, requests, agents, scheduler, ids, clock } = this.#parts;
     const { workspaceId } = call.caller;
     const { model, isStream } = request;
-    // Also if its events are streamed: a dispatched response remains when its client leaves.
+    // Even if its events are streamed: a dispatched response remains when its client leaves.
     await call.count();
     const agent = await callingAgent(agents, call, client.headers);
     const id = ids("resp");
@@ -151,7 +151,7 @@ export class BackgroundResponses {
 
   /**
    * Reads the events of a response after the id `after`.
-   * @param hold called with the bytes of texts that are read before the first event
+   * @param hold called with the size of the text read before the first event
    * @param memory for the events
    * @throws Problem 404 `not_found`, 400 `unsupported_parameter` if the response was not requested as a stream
    */

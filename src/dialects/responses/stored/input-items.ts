@@ -12,7 +12,7 @@ export interface InputItemQuery {
 
 type Item = Readonly<Record<string, unknown>> & { readonly id: string };
 
-/** In OpenAI's form. */
+/** In OpenAI's format. */
 export interface InputItemPage {
   readonly object: "list";
   readonly data: readonly Item[];

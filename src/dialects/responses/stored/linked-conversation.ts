@@ -19,7 +19,7 @@ export interface ResponseLinks {
   readonly before: readonly ConversationItem[];
   /** The items that the request names by id. */
   readonly items: ReadonlyMap<string, ConversationItem>;
-  /** Bytes of these texts as a provider reads them. */
+  /** Size in bytes of this text as a provider reads it. */
   readonly bytes: number;
   /** Whether this provider knows all of these ids. */
   isKnownTo(provider: string): boolean;
@@ -33,8 +33,8 @@ export interface LinkParts {
   /** The providers that the request may go to; null if the conversation is needed anyway. */
   readonly providers: readonly string[] | null;
   /**
-   * Whether earlier responses may be missing. They are then left out, together with the responses before them.
-   * Default: 404.
+   * Whether earlier responses may be missing. A missing response is then left out, together with the responses before
+   * it. Otherwise the request fails with 404.
    */
   readonly mayMiss?: boolean;
   readonly hold: HoldMemory;
@@ -120,7 +120,7 @@ class LinkedChain implements ResponseLinks {
   }
 
   /**
-   * The outputs of the responses that the request refers to, provided that only their own provider can get the
+   * The outputs of the responses that the request refers to, provided that only their own provider can receive the
    * request.
    */
   outputsFor(providers: readonly string[]): readonly unknown[] {

@@ -50,7 +50,7 @@ export class OwnedResponse {
 
   /**
    * Its request, parsed.
-   * @param hold called with the bytes of each text before it is read
+   * @param hold called with the size of each text before it is read
    * @throws Problem 404 `not_found` if the text was erased or does not match the ledger; whatever `hold` throws
    */
   async readRequest(hold?: HoldMemory): Promise<unknown> {

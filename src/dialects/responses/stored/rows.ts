@@ -15,7 +15,7 @@ export interface ResponseRow {
   readonly requestSeq: number;
   /** 0 until a background response has ended. */
   readonly outcomeSeq: number;
-  /** Bytes of the whole conversation so far. */
+  /** Size in bytes of the whole conversation so far. */
   readonly bytes: number;
   /** Milliseconds since the Unix epoch. */
   readonly createdAt: number;
@@ -113,7 +113,7 @@ export async function beginAttempt(tx: Tx, workspaceId: number, id: string): Pro
   return row?.attempts ?? 1;
 }
 
-/** Takes back the count of an attempt that ended because the server was stopped. */
+/** Reverts the count of an attempt that ended because the server was stopped. */
 export async function undoAttempt(tx: Tx, workspaceId: number, id: string): Promise<void> {
   await tx.run(
     "UPDATE responses SET attempts = attempts - 1 WHERE workspace_id = $1 AND id = $2 AND attempts > 0",

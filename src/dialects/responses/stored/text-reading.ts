@@ -2,7 +2,7 @@ import { takeTurn } from "../../../base/inflow.ts";
 import { isHashOf } from "../../../ledger/payload.ts";
 import type { Sql } from "../../../store/db.ts";
 
-/** Reserves memory for texts that are read. @throws Problem 429 `rate_limited` */
+/** Reserves memory for text that is read. @throws Problem 429 `rate_limited` */
 export type HoldMemory = (bytes: number) => void;
 
 /** Where a text is stored, and its hash as the entry contains it. */

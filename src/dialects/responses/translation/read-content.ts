@@ -15,7 +15,7 @@ const REFUSAL: ReadonlySet<string> = new Set(["type", "refusal"]);
 const IMAGE: ReadonlySet<string> = new Set(["type", "image_url", "detail"]);
 const FILE: ReadonlySet<string> = new Set(["type", "file_data", "file_url", "filename", "detail"]);
 
-/** The texts of content that can only be text. */
+/** The text of content that can only be text. */
 export function readTexts(content: unknown, path: string): readonly string[] {
   if (typeof content === "string") return [content];
   return listAt(content, path).map((each, index) => {

@@ -14,7 +14,7 @@ const CHOICE: ReadonlySet<string> = new Set(["type", "name"]);
 /** The longest name of a tool that all providers accept. */
 const LONGEST_NAME = 64;
 
-/** The client's tools. Each tool in a namespace gets a flat name, since models know no namespaces. */
+/** The client's tools. Each tool in a namespace gets a flat name, since models do not know namespaces. */
 export function readTools(value: unknown, path: string): LanguageModelV4FunctionTool[] {
   const tools: LanguageModelV4FunctionTool[] = [];
   const known = new Set<string>();

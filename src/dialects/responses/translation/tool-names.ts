@@ -3,7 +3,7 @@ import { field } from "../../json.ts";
 /** Between a namespace and a tool in it. */
 const SEPARATOR = "__";
 
-/** The flat name for models of a tool in a namespace. Models know no namespaces. */
+/** The flat name for models of a tool in a namespace. Models do not know namespaces. */
 export function flatName(namespace: string, name: string): string {
   return `${namespace}${SEPARATOR}${name}`;
 }

@@ -1,7 +1,7 @@
 import type { ItemQueue, OutputItem } from "./item-queue.ts";
 import type { ClientTool } from "./tool-names.ts";
 
-/** Writes a call of one of the client's tools. */
+/** Writes a call to one of the client's tools. */
 export class CallWriter {
   /** Whether the provider signed it before it began. */
   readonly isSigned: boolean;

@@ -3,7 +3,7 @@ import type { ItemQueue, OutputItem } from "./item-queue.ts";
 
 const PART = { content_index: 0 };
 
-/** Writes a message of the model: one text, with its sources. */
+/** Writes a message from the model: its text, with the sources. */
 export class MessageWriter {
   readonly item: OutputItem;
   readonly #queue: ItemQueue;

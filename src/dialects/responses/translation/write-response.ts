@@ -43,7 +43,7 @@ export class ResponseWriter {
   /** The provider runs these itself. */
   readonly #ownCalls = new Set<string>();
   #message: MessageWriter | null = null;
-  /** Sources of a text that has not begun yet. */
+  /** Sources of text that has not begun yet. */
   #sources: LanguageModelV4Source[] = [];
   #sequence = 0;
 
@@ -115,7 +115,7 @@ export class ResponseWriter {
     this.#openMessage().add(delta);
   }
 
-  /** Consecutive texts are one message. */
+  /** Consecutive pieces of text are one message. */
   #openMessage(): MessageWriter {
     if (this.#message && this.#message.item === this.#queue.last) return this.#message;
     this.#message?.close();

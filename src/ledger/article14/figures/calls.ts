@@ -33,7 +33,7 @@ export class Calls {
   /** Model calls of clients, outside of tasks, by the API they use: a part of `models`. */
   readonly clients = new CallsByName();
   readonly allClients = noCalls();
-  /** Intents of `allClients` that name no agent. */
+  /** Intents of `allClients` that do not name an agent. */
   clientsWithoutAgent = 0;
   /** Clients' prompts whose tokens were counted, by model. They are not model calls. */
   readonly counts = new CallsByName();

@@ -1,4 +1,4 @@
-/** Counts by name for a few hundred names. All further names are counted together, so nobody can fill the memory. */
+/** Counts by name for a few hundred names. All further names are counted together, so nobody can exhaust memory. */
 export class CappedTally<T> {
   readonly #most: number;
   readonly #make: () => T;

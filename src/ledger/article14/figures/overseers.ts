@@ -58,9 +58,9 @@ export type TokenHolder = Pick<Overseer, "name" | "person" | "role" | "agent">;
 
 /** Scopes that permit deciding and stopping. */
 const DECIDING = ["admin", "approvals:write"];
-/** The most tokens kept in memory. */
+/** Maximum number of tokens kept in memory. */
 const TOKENS = 5_000;
-/** The most tokens shown in the report. */
+/** Maximum number of tokens shown in the report. */
 const SHOWN = 150;
 
 interface KnownHolder extends Overseer {

@@ -1,6 +1,6 @@
 import type { ReportEntryFields } from "../format/entry.ts";
 
-/** The most requests of unfinished tasks that are followed. Further ones are counted as `unfollowed`. */
+/** Maximum number of requests of unfinished tasks that are followed. Further ones are counted as `unfollowed`. */
 const FOLLOWED = 20_000;
 
 const PRESENTED = "approval_required";

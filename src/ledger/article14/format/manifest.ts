@@ -267,7 +267,7 @@ export function parseManifest(json: string): Manifest {
   }
   const { range, counts, tree } = value;
   if (value.origin.slice(value.origin.lastIndexOf("/") + 1) !== value.workspace) {
-    throw new ManifestError("/origin names a different workspace than /workspace");
+    throw new ManifestError("/origin names a different workspace from /workspace");
   }
   checkPeriod(value);
   if (range.first < 1 || range.last < range.first - 1 || range.last > tree.size) {
@@ -287,7 +287,7 @@ export function parseManifest(json: string): Manifest {
 
 const DAY_MS = 86_400_000;
 
-/** Compares times as texts, which is correct for this format. @throws ManifestError */
+/** Compares times as strings, which is correct for this format. @throws ManifestError */
 function checkPeriod({
   created_at,
   range: { from, to, date },

@@ -20,7 +20,7 @@ export function deciderOf(
   actor: string,
   { holders, isWithheld }: Overseers,
 ): { readonly text: string; readonly isNamed: boolean } {
-  // The name in the entry. Only the entry that issued the token shows whether it is a person's.
+  // The name in the entry. Only the entry that issued the token shows whether the name is a person's.
   if (isWithheld) return { text: brief(name || actor, 60), isNamed: true };
   const holder = actor.startsWith(TOKEN) ? holders.get(actor.slice(TOKEN.length)) : undefined;
   if (holder?.person != null) return { text: brief(holder.person, 60), isNamed: true };

@@ -163,5 +163,5 @@ function articles12And19And26(facts: ReportFacts): readonly ArticleProvision[] {
 }
 
 function share(part: number, rest: number): string {
-  return `${Math.round((part / (part + rest)) * 100)} %`;
+  return `${Math.round((part / (part + rest)) * 100)}%`;
 }

@@ -114,7 +114,7 @@ ${table({
   note:
     clientsWithoutAgent === 0
       ? undefined
-      : `${count(clientsWithoutAgent)} sent with tokens that act as no agent.`,
+      : `${count(clientsWithoutAgent)} sent with tokens that do not act as an agent.`,
 })}
 ${table({
   caption: "Prompts sent to count their tokens",

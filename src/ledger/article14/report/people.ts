@@ -86,7 +86,7 @@ const RIGHTS: readonly (readonly [scope: string, right: string])[] = [
   ["agents:write", "change agents"],
   ["connectors:write", "change connectors"],
   ["tokens:write", "issue tokens"],
-  ["settings:write", "change settings, erase texts"],
+  ["settings:write", "change settings, erase content"],
   ["ledger:read", "read the ledger"],
 ];
 
@@ -192,7 +192,7 @@ function delays({ delays: counts, timed }: Decisions): Html {
   return table({
     caption: "Time from presentation to decision",
     columns: [...names, `over ${span(DELAY_BOUNDS.at(-1))}`].map((name) => ({ name, ...NUMBER })),
-    rows: [counts.map((value) => `${count(value)} (${Math.round((value / timed) * 100)} %)`)],
+    rows: [counts.map((value) => `${count(value)} (${Math.round((value / timed) * 100)}%)`)],
     empty: "",
     note: `Includes ${counted(timed, "decision")} with both times recorded.`,
   });

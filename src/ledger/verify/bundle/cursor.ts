@@ -23,7 +23,8 @@ export class LineTooLong extends Error {
 }
 
 /**
- * The most bytes in a line. An entry takes a few kilobytes at most, and the record of an erasure tens of kilobytes.
+ * Maximum length in bytes of a line. An entry takes a few kilobytes at most, and the record of an erasure tens of
+ * kilobytes.
  */
 const LINE_LIMIT = 256_000;
 const NEWLINE = 10;

@@ -30,12 +30,12 @@ interface EntryMismatch {
 /** Maximum number of mismatches that are analysed. Further ones are only counted. */
 const MISMATCHES = 1_000;
 
-/** The most lines examined beyond the number in the manifest. */
+/** Maximum number of lines examined beyond the number in the manifest. */
 const MORE_LINES = 1_000;
 
-/** The most hashes of skipped entries that are kept, to recognise entries that appear further down. */
+/** Maximum number of hashes of skipped entries that are kept, to recognise entries that appear further down. */
 const REMEMBERED = 4_096;
-/** The most bytes of lines that are kept until their turn. */
+/** Maximum total size in bytes of lines that are kept until their turn. */
 const EARLY_BYTES = 16_000_000;
 const ZEROS = "0".repeat(64);
 

@@ -2,7 +2,7 @@ import type { Migration } from "../migrate.ts";
 
 /**
  * Connectors with what they may do, and how a token is shown their tools. `definition` is encrypted, since it
- * contains the secrets. `tools` is what the upstream last offered, so a start queries no upstream.
+ * contains the secrets. `tools` is what the upstream last offered, so startup queries no upstream.
  */
 export const CONNECTORS: Migration = {
   name: "connectors",

@@ -6,7 +6,7 @@ import type { Migration } from "../migrate.ts";
  * task was created by an older version.
  */
 export const DURABLE_TASKS: Migration = {
-  name: "tasks go on from their last saved step",
+  name: "tasks continue from their last saved step",
   sql: `
 CREATE TABLE task_answers (
   workspace_id INTEGER NOT NULL,

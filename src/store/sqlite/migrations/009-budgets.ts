@@ -5,7 +5,7 @@ import type { Migration } from "../migrate.ts";
  * model call (`open_reserved`, only meaningful together with `open_model_call`), and the price of a tool call.
  */
 export const BUDGETS: Migration = {
-  name: "what calls that are out will be charged",
+  name: "charges for calls in flight",
   sql: `
 ALTER TABLE tasks ADD COLUMN open_reserved INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE tool_calls ADD COLUMN price INTEGER NOT NULL DEFAULT 0;

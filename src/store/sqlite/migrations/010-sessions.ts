@@ -5,7 +5,7 @@ import type { Migration } from "../migrate.ts";
  * is of the secret in the session's cookie. An ended session has no row.
  */
 export const SESSIONS: Migration = {
-  name: "sessions of browsers that are signed in",
+  name: "sessions of signed-in browsers",
   sql: `
 CREATE TABLE sessions (
   id TEXT PRIMARY KEY,

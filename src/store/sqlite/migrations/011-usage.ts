@@ -2,14 +2,14 @@ import type { Migration } from "../migrate.ts";
 
 /**
  * Usage over time. A call is added to one row of `usage_counts` (`slot`: the start of its five minutes; `agent_id` 0:
- * the caller acts as no agent; `bucket`: its latency class, -1 if not measured). Soon after, those rows are moved
- * into `usage_slots`: one row for each agent (-1: the whole workspace) and each slot of five minutes, an hour or a
- * day. A chart of a month then reads hundreds of rows instead of hundreds of thousands.
+ * the caller does not act as an agent; `bucket`: its latency class, -1 if not measured). Soon after, those rows are
+ * moved into `usage_slots`: one row for each agent (-1: the whole workspace) and each slot of five minutes, an hour
+ * or a day. A chart of a month then reads hundreds of rows instead of hundreds of thousands.
  *
  * The index contains the columns that agents are ranked by, without the facts, which are many times as long.
  */
 export const USAGE: Migration = {
-  name: "what was used over time",
+  name: "usage over time",
   sql: `
 CREATE TABLE usage_counts (
   workspace_id INTEGER NOT NULL,

@@ -10,7 +10,7 @@ import type { Migration } from "../migrate.ts";
  * Schedules: `agent_id` is the agent that was named; null if it was archived before this migration.
  */
 export const APPROVED_DEFINITIONS: Migration = {
-  name: "what approvals are given for",
+  name: "what approvals are bound to",
   sql: `
 ALTER TABLE approvals ADD COLUMN definition_hash TEXT;
 ALTER TABLE approvals ADD COLUMN first_seq INTEGER;

@@ -1,7 +1,7 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * Tools of connectors: their schemas and bindings become JSON texts within the JSON of `tools`, so reading a
+ * Tools of connectors: their schemas and bindings become JSON strings within the JSON of `tools`, so reading a
  * connector parses none of them. In a merge patch (RFC 7396), null removes a field.
  */
 export const TOOL_SCHEMAS_AS_TEXT: Migration = {

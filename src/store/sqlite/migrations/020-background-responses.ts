@@ -8,7 +8,7 @@ import type { Migration } from "../migrate.ts";
  * be long, so the table has a rowid: see the next migration.
  */
 export const BACKGROUND_RESPONSES: Migration = {
-  name: "responses in the background",
+  name: "background responses",
   sql: `
 ALTER TABLE responses ADD COLUMN attempts INTEGER;
 CREATE INDEX responses_open ON responses (workspace_id, request_seq) WHERE outcome_seq = 0;

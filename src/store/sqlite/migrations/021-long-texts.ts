@@ -1,11 +1,11 @@
 import type { Migration } from "../migrate.ts";
 
 /**
- * Tables with long texts become tables with a rowid, and the text becomes their last column.
+ * Tables with long text become tables with a rowid, and the text becomes their last column.
  *
- * The key of a table WITHOUT ROWID is part of its rows. A search compares whole rows, so it reads every long text on
- * its way, whichever workspace the text belongs to. Finding the length of one of 60 texts of 6 MB took 13.7 ms, and
- * takes 0.01 ms with a rowid. With a rowid, the key has an index without texts. SQLite reads a row from its
+ * The key of a table WITHOUT ROWID is part of its rows. A search compares whole rows, so it reads all the long text
+ * on its way, whichever workspace the text belongs to. Finding the length of one of 60 texts of 6 MB took 13.7 ms,
+ * and takes 0.01 ms with a rowid. With a rowid, the key has an index without the text. SQLite reads a row from its
  * beginning, so reading a column before the text costs nothing more, while reading a column after it would mean
  * reading the text.
  *

@@ -5,7 +5,7 @@ import { readRelations } from "./relations.ts";
 import { readStyles } from "./styles.ts";
 import { unzip } from "./zip.ts";
 
-/** The most bytes of XML that a document's parts may inflate to together. */
+/** Maximum number of bytes of XML that a document's parts may inflate to together. */
 const MAX_XML = 64 * 1_024 * 1_024;
 const MAIN = "word/document.xml";
 

@@ -1,7 +1,7 @@
 import { Fault } from "../fault.ts";
 import type { HtmlText } from "../html.ts";
 
-/** The most pieces that can be held back. */
+/** Maximum number of pieces that can be held back. */
 const MOST = 100_000;
 
 export type TextSink = Pick<HtmlText, "open" | "close" | "text">;

@@ -3,7 +3,7 @@ import { attribute, readXml } from "./xml.ts";
 /** The HTML element that a paragraph's style corresponds to. */
 export type ParagraphKind = "p" | "li" | `h${1 | 2 | 3 | 4 | 5 | 6}`;
 
-/** The most styles read by id. Real documents have a few thousand; any beyond this are plain paragraphs. */
+/** Maximum number of styles read by id. Real documents have a few thousand; any beyond this are plain paragraphs. */
 const MAX_STYLES = 10_000;
 
 /** Recognises styles by name, because names are the same in every language of the office program and ids are not. */

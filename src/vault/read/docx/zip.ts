@@ -8,7 +8,7 @@ import {
 } from "@zip.js/zip.js/lib/zip-core-native.js";
 import { Fault, messageOf } from "../fault.ts";
 
-/** The most entries that a zip file may list. */
+/** Maximum number of entries that a zip file may list. */
 const MAX_ENTRIES = 10_000;
 /** Bytes inflated at a time. Deflate expands at most 1,032 times (zlib's technical details). */
 const SLICE = 8_192;

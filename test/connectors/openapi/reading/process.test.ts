@@ -40,7 +40,7 @@ const HEAD = "openapi: 3.0.0\ninfo: { title: a, version: '1' }\npaths: { /a: { g
 const slowYaml = () => `${HEAD}x-a: [${"!!str a,".repeat(60_000)}a]\n`;
 
 describe("a document is abandoned, and its process is gone,", () => {
-  test("if it takes more memory than it may", async () => {
+  test("if it takes more memory than allowed", async () => {
     const reader = start(200 * MIB);
     // Few members, which are counted before the document is parsed, and much text.
     const long = JSON.stringify({ ...documentOf({}), x: "\u6f22".repeat(20_000_000) });

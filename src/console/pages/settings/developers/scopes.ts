@@ -14,7 +14,7 @@ export const SCOPE_WORDS: Readonly<Record<NamedScope, string>> = {
   "ledger:read": "Read, verify and export the ledger; see statistics",
   "tokens:write": "Issue, rotate and revoke tokens; end sessions",
   "models:call": "Call models through the OpenAI and Anthropic APIs",
-  "settings:write": "Change limits and the budget; see the webhook; erase texts",
+  "settings:write": "Change limits and the budget; see the webhook; erase content",
 };
 
 export const SCOPES = Object.keys(SCOPE_WORDS) as readonly NamedScope[];

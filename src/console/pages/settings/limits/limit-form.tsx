@@ -37,7 +37,7 @@ export function LimitForm({
   const action = useAction();
   const stored = valuesOf(workspace);
   const values: LimitValues = { ...stored, ...draft };
-  // Compares the texts, so invalid numbers count as edits too.
+  // Compares the text, so invalid numbers count as edits too.
   const isDirty = JSON.stringify(values) !== JSON.stringify(stored);
   const body = changeOf(draft, workspace);
   const isFixed = session.agent !== null;

@@ -69,7 +69,7 @@ function DeliveryTable({
           <tr>
             <th scope="col">Notice</th>
             <th scope="col">Status</th>
-            <th scope="col">Made</th>
+            <th scope="col">Created</th>
             <th scope="col" class="end">
               Attempts
             </th>

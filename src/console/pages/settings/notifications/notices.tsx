@@ -59,7 +59,7 @@ function Mark({ entry }: { readonly entry: LedgerEntry }): JSX.Element {
 /** A limit or budget entry in a sentence. */
 function wordsOf({ action, agent, detail }: LedgerEntry): string {
   const budget = agent === null ? "The workspace's budget for this month" : `The daily budget of ${agent}`;
-  if (action === "budget.warn") return `${budget} is ${detail?.percent ?? 80} % spent.`;
+  if (action === "budget.warn") return `${budget} is ${detail?.percent ?? 80}% spent.`;
   if (detail?.limit === "credits") return `${budget} is spent.`;
   const limit = detail?.limit === "tasks" ? "More tasks than the limit" : "More requests than the limit";
   const also = detail?.also === undefined ? "" : "; the other limit was exceeded earlier";

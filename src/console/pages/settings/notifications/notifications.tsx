@@ -58,7 +58,7 @@ function WebhookCard({ webhook: { configured, url, events } }: { readonly webhoo
         of={[
           ["Posts to", <code key="url">{url}</code>],
           [
-            "Tells of",
+            "Events",
             <ul key="events" class="settings-plain">
               {events.map((event) => (
                 <li key={event}>

@@ -96,7 +96,7 @@ function UploadProgress({ upload: { file, state } }: { readonly upload: Upload }
       return (
         <span class="vault-upload-state">
           <progress value={state.share} max={1} aria-label={`${file.name}, sent`} />
-          <span class="number small">{Math.floor(state.share * 100)} %</span>
+          <span class="number small">{Math.floor(state.share * 100)}%</span>
         </span>
       );
     case "done":

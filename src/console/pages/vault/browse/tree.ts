@@ -49,7 +49,7 @@ function grown({ path, name, documents, children }: MutableScopeNode): ScopeNode
   };
 }
 
-/** The tree reduced to nodes whose path contains a text, and their ancestors. */
+/** The tree reduced to nodes whose path contains the text, and their ancestors. */
 export function matching(node: ScopeNode, text: string): ScopeNode | null {
   if (node.path !== "" && node.path.includes(text)) return node;
   const children = node.children.flatMap((child) => matching(child, text) ?? []);

@@ -45,7 +45,11 @@ export function DocumentFacts({
           ["Vectors", <Vectors key="vectors" vectors={document.vectors} lookAgain={lookAgain} />],
           [
             "Source",
-            document.source_uri === null ? "Not said" : <SourceLink key="source" uri={document.source_uri} />,
+            document.source_uri === null ? (
+              "Not stated"
+            ) : (
+              <SourceLink key="source" uri={document.source_uri} />
+            ),
           ],
           ["Metadata", <Metadata key="metadata" of={document.metadata} />],
           ["Added by", <AddedBy key="by" actor={document.created_by} canFollow={can("ledger:read")} />],

@@ -46,7 +46,7 @@ export function FileChoice({
         <span class="vault-upload-state">
           <progress value={share} max={1} aria-label="Sent" />
           <span class="number small" role="status">
-            {share < 1 ? `${Math.floor(share * 100)} %` : "The server is reading it …"}
+            {share < 1 ? `${Math.floor(share * 100)}%` : "The server is reading it …"}
           </span>
         </span>
       )}

@@ -19,7 +19,7 @@ type Document = VaultDocument & { readonly text: string };
 const NONE: ReadonlyMap<string, string> = new Map();
 /** Types stored exactly as sent, so the shown text can be edited and sent again. */
 const EXACT: readonly string[] = ["text/plain", "text/markdown"];
-/** Longer texts cannot be edited in the page. */
+/** Longer text cannot be edited in the page. */
 const LONGEST_EDITED = 200_000;
 
 /** Replaces a document's content or fields under the same id, so links to it keep working. */

@@ -1,4 +1,4 @@
-/** A part of a text, from `start` to `end`. */
+/** A part of the text, from `start` to `end`. */
 export interface Slice {
   readonly start: number;
   readonly end: number;
@@ -13,8 +13,8 @@ const LONGEST = 9_000;
 const LINE = 110;
 
 /**
- * Splits a text into slices that a browser lays out when they come near the visible part. Slices end at line breaks,
- * or within a line that is longer than a slice. Joined, they form the text.
+ * Splits text into slices that a browser lays out when they come near the visible part. Slices end at line breaks, or
+ * within a line that is longer than a slice. They can be joined to form the text again.
  */
 export function slicesOf(text: string): readonly Slice[] {
   const slices: Slice[] = [];

@@ -1,7 +1,7 @@
 import { stemmer } from "stemmer";
 import { isStopWord } from "../../../../vault/terms/stop-words.ts";
 
-/** A part of a text, and whether it matches the query. */
+/** A part of the text, and whether it matches the query. */
 export interface MarkedText {
   readonly text: string;
   readonly isMarked: boolean;
@@ -44,7 +44,7 @@ export function wordsOf(
   return { stems, signs };
 }
 
-/** Splits a text into pieces, with matches marked. Joined, they form the text. */
+/** Splits text into pieces, with matches marked. They can be joined to form the text again. */
 export function mark(text: string, words: QuestionWords): MarkedText[] {
   const pieces: MarkedText[] = [];
   let at = 0;

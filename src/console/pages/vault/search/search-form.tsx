@@ -85,7 +85,7 @@ export function SearchForm({
           <summary>Search options</summary>
           <div class="vault-options">
             <Select
-              label="Find by"
+              label="Search by"
               value={view.mode}
               options={MODES}
               change={(mode) => send({ mode: mode as SearchMode })}

@@ -18,7 +18,7 @@ export interface ArchivedFile {
   chunks(): AsyncGenerator<Uint8Array, void>;
 }
 
-/** The most bytes per read. A bundle's directory takes a few kilobytes. */
+/** Maximum number of bytes per read. A bundle's directory takes a few kilobytes. */
 const READ_LIMIT = 4_000_000;
 
 /** Limits the size of reads, since a hostile archive may state any size. */

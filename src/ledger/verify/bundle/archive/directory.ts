@@ -27,7 +27,7 @@ export interface Directory {
 export const STORED = 0;
 export const DEFLATED = 8;
 
-/** The most files in an archive; a bundle has ten. */
+/** Maximum number of files in an archive; a bundle has ten. */
 export const MOST_FILES = 64;
 /** Size limit of a directory with that many files, if no record has more fields than a gateway writes. */
 const MOST_BYTES = 16_384;

@@ -83,7 +83,7 @@ function say(...content: PageElement[]): void {
 
 const missing = missingHere();
 if (missing !== null) {
-  say(make("h2", "", "Not here"), make("p", "", missing));
+  say(make("h2", "", "This browser cannot verify bundles"), make("p", "", missing));
   element("result").className = "result undecided";
 } else {
   const drop = element("drop");
