@@ -31,31 +31,55 @@ export interface WriteGuard {
   look(): void;
   /** Called once a transaction that had begun is undone as a whole. */
   failed(): void;
+  /** Called if something written did not reach the disk. MUST refuse all writes from then on. */
+  notOnDisk(error: unknown): void;
   /** Null if writes are accepted. */
   readonly refusal: WriteRefusal | null;
 }
 
-const UNGUARDED: WriteGuard = { look() {}, failed() {}, refusal: null };
+/** Brings what was committed to the disk. Both functions reject if that fails. */
+export interface CommitDisk {
+  /** Resolves once all commits are on the disk. */
+  sync(): Promise<void>;
+  /** Called between two groups. Nothing is written until it resolves. */
+  shortenLog(): Promise<void>;
+}
+
+const UNGUARDED: WriteGuard = { look() {}, failed() {}, notOnDisk() {}, refusal: null };
+/** For a connection that syncs each commit itself. */
+const SYNCED: CommitDisk = { async sync() {}, async shortenLog() {} };
 
 /**
  * Group commit: jobs that arrive during one turn of the event loop, or while the last group is being synced, run one
  * after another inside one database transaction. Each has a savepoint, so a failing job undoes only its own writes.
+ * The event loop continues during the sync.
  */
 export class GroupCommit {
   readonly #connection: Connection;
   readonly #guard: WriteGuard;
   readonly #seals: RowSeals;
+  readonly #disk: CommitDisk;
   #queue: TransactionJob[] = [];
   #scheduled = false;
   #ended = false;
   #idle: (() => void)[] = [];
   #last: ((tx: Tx) => Promise<void>) | null = null;
   #between: (() => void)[] = [];
+  #syncing: Promise<void> | null = null;
 
-  constructor(connection: Connection, guard = UNGUARDED, seals = new RowSeals(null)) {
+  constructor(connection: Connection, guard = UNGUARDED, seals = new RowSeals(null), disk = SYNCED) {
     this.#connection = connection;
+    this.#disk = disk;
     this.#seals = seals;
     this.#guard = guard;
+  }
+
+  /**
+   * Pending while a group is committed but not on the disk yet. A read MUST wait for it: it would see what a power
+   * failure can still undo.
+   */
+  get syncing(): Promise<void> | null {
+    return this.#syncing;
   }
 
   submit<T>(work: (tx: Tx) => Promise<T>, options: TxOptions): Promise<T> {
@@ -129,6 +153,7 @@ export class GroupCommit {
       const outcome = outcomes[index];
       if (outcome) job.settle(outcome);
     }
+    if (group.length > 0) await this.#shortenLog();
     this.#scheduled = false;
     if (this.#queue.length > 0 || this.#between.length > 0) {
       this.#schedule();
@@ -149,12 +174,31 @@ export class GroupCommit {
     } catch (error) {
       this.#rollback();
       this.#guard.failed();
-      for (const tx of written.reverse()) tx.rolledBack();
-      const failure = unavailable(error);
-      return group.map(() => ({ ok: false, error: failure }));
+      return undone(group, written, error);
+    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#syncing = promise;
+    try {
+      await this.#disk.sync();
+    } catch (error) {
+      this.#guard.notOnDisk(error);
+      return undone(group, written, error);
+    } finally {
+      this.#syncing = null;
+      // Those who wait for it go on after this function has returned or reported the commit.
+      resolve();
     }
     for (const tx of written) tx.committed();
     return outcomes;
+  }
+
+  async #shortenLog(): Promise<void> {
+    if (this.#guard.refusal) return;
+    try {
+      await this.#disk.shortenLog();
+    } catch (error) {
+      this.#guard.notOnDisk(error);
+    }
   }
 
   /** This transaction comes first when commits are reported, and last when writes are rolled back. */
@@ -219,6 +263,12 @@ export class GroupCommit {
       tx.end();
     }
   }
+}
+
+function undone(group: readonly TransactionJob[], written: OpenTx[], error: unknown): TransactionOutcome[] {
+  for (const tx of written.reverse()) tx.rolledBack();
+  const failure = unavailable(error);
+  return group.map(() => ({ ok: false, error: failure }));
 }
 
 class OpenTx implements Tx {
