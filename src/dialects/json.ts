@@ -6,6 +6,9 @@ export { field } from "../base/json.ts";
 /** A JSON object. */
 export type Members = Record<string, unknown>;
 
+/** A JSON object with a type: an event, a block of a message, or an item of a response. */
+export type TypedMembers = Readonly<Record<string, unknown>> & { readonly type: string };
+
 export function isMembers(value: unknown): value is Members {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -36,7 +36,7 @@ export interface ChannelParts {
  * Changes in one workspace while anyone listens: collected, read once for all readers, and reported to each as its
  * rights permit.
  */
-export class Channel {
+export class FeedChannel {
   readonly #parts: ChannelParts;
   readonly #workspaceId: number;
   readonly #readers = new Set<FeedReader>();

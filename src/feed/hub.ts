@@ -1,5 +1,5 @@
 import { Problem } from "../base/errors.ts";
-import { Channel, type ChannelParts, type Topic } from "./channel.ts";
+import { type ChannelParts, FeedChannel, type Topic } from "./channel.ts";
 import type { FeedEvent } from "./events.ts";
 import { FeedReader } from "./reader.ts";
 import type { FeedRights } from "./rights.ts";
@@ -10,7 +10,7 @@ import type { FeedRights } from "./rights.ts";
  */
 export class FeedHub {
   readonly #parts: ChannelParts;
-  readonly #channels = new Map<number, Channel>();
+  readonly #channels = new Map<number, FeedChannel>();
   #hasEnded = false;
 
   constructor(parts: ChannelParts) {
@@ -47,7 +47,7 @@ export class FeedHub {
     if (this.#hasEnded) {
       throw new Problem("draining", "The server is shutting down.", { headers: { "Retry-After": "5" } });
     }
-    const channel = this.#channels.get(workspaceId) ?? new Channel(this.#parts, workspaceId);
+    const channel = this.#channels.get(workspaceId) ?? new FeedChannel(this.#parts, workspaceId);
     this.#channels.set(workspaceId, channel);
     const now = () => this.#parts.clock.now();
     const reader: FeedReader = new FeedReader(load, now, () => {

@@ -15,7 +15,7 @@ const CHARACTERS = 64 * 1024 * 1024;
 const CHARACTERS_PER_WORKSPACE = CHARACTERS / 2;
 
 /** The memory used by the events of all sessions. */
-export class EventMemory {
+export class SessionEventMemory {
   readonly #heldBy = new Map<number, number>();
   #held = 0;
 
@@ -52,13 +52,13 @@ interface StoredEvent {
  * Redelivery"). Ids count up within the session. An answer larger than the limit cannot be resumed.
  */
 export class SessionEvents implements EventStore {
-  readonly #memory: EventMemory;
+  readonly #memory: SessionEventMemory;
   readonly #workspaceId: number;
   #kept: StoredEvent[] = [];
   #characters = 0;
   #last = 0;
 
-  constructor(memory: EventMemory, workspaceId: number) {
+  constructor(memory: SessionEventMemory, workspaceId: number) {
     this.#memory = memory;
     this.#workspaceId = workspaceId;
   }

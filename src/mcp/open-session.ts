@@ -3,7 +3,7 @@ import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
 import type { RandomSource } from "../base/ids.ts";
 import { redact } from "../base/log.ts";
 import type { CallResult } from "../gate/gate.ts";
-import { EventMemory, SessionEvents } from "./events.ts";
+import { SessionEventMemory, SessionEvents } from "./events.ts";
 import type { ClientInfo } from "./messages.ts";
 import { createServer } from "./server.ts";
 import type { McpSession, SessionTransport } from "./session.ts";
@@ -25,7 +25,7 @@ const REQUEST_CANCELLED = -32_800;
 export class SessionOpener {
   readonly #parts: McpToolParts;
   readonly #sessions: McpSessions;
-  readonly #memory = new EventMemory();
+  readonly #memory = new SessionEventMemory();
 
   constructor(parts: McpToolParts, sessions: McpSessions) {
     this.#parts = parts;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import fc from "fast-check";
-import { EventMemory, SessionEvents } from "../../src/mcp/events.ts";
+import { SessionEventMemory, SessionEvents } from "../../src/mcp/events.ts";
 
 const answer = (id: number, text = "x"): JSONRPCMessage => ({ jsonrpc: "2.0", id, result: { text } });
 
@@ -14,7 +14,7 @@ async function replay(events: SessionEvents, after: string): Promise<{ stream: s
 }
 
 test("all sessions' stored events have a limit, and are freed", async () => {
-  const memory = new EventMemory();
+  const memory = new SessionEventMemory();
   const sessions = Array.from({ length: 300 }, (_, at) => new SessionEvents(memory, at % 3));
   for (const session of sessions) await session.storeEvent("a", answer(1, "x".repeat(250_000)));
   expect(memory.held).toBeLessThanOrEqual(64 * 1024 * 1024);
@@ -27,7 +27,7 @@ test("all sessions' stored events have a limit, and are freed", async () => {
 });
 
 test("one workspace's sessions leave half of it for others", async () => {
-  const memory = new EventMemory();
+  const memory = new SessionEventMemory();
   const hog = Array.from({ length: 300 }, () => new SessionEvents(memory, 1));
   for (const session of hog) await session.storeEvent("a", answer(1, "x".repeat(250_000)));
   expect(memory.held).toBeLessThanOrEqual(32 * 1024 * 1024);
@@ -40,7 +40,7 @@ test("one workspace's sessions leave half of it for others", async () => {
 });
 
 test("deeply nested messages are counted completely", async () => {
-  const events = new SessionEvents(new EventMemory(), 1);
+  const events = new SessionEvents(new SessionEventMemory(), 1);
   let deep: object = { text: "x".repeat(200_000) };
   for (let level = 0; level < 50; level++) deep = { deep };
   await events.storeEvent("a", { jsonrpc: "2.0", id: 1, result: { deep } });
@@ -49,7 +49,7 @@ test("deeply nested messages are counted completely", async () => {
 
 describe("a resumed stream", () => {
   test("is refused for an event that never existed, or is no longer stored", async () => {
-    const events = new SessionEvents(new EventMemory(), 1);
+    const events = new SessionEvents(new SessionEventMemory(), 1);
     await events.storeEvent("a", answer(1));
     for (const id of ["2", "0", "", "-1", "1 ", "one"]) {
       expect(await events.getStreamIdForEventId(id)).toBeUndefined();
@@ -60,7 +60,7 @@ describe("a resumed stream", () => {
   });
 
   test("gets its own stream's later events, in order, and no other stream's", async () => {
-    const events = new SessionEvents(new EventMemory(), 1);
+    const events = new SessionEvents(new SessionEventMemory(), 1);
     await events.storeEvent("a", answer(1));
     await events.storeEvent("b", answer(2));
     await events.storeEvent("a", answer(3));
@@ -71,7 +71,7 @@ describe("a resumed stream", () => {
   });
 
   test("is not sent the first event again, which carries no message", async () => {
-    const events = new SessionEvents(new EventMemory(), 1);
+    const events = new SessionEvents(new SessionEventMemory(), 1);
     // The SDK stores this to have an id from which to resume.
     const priming = await events.storeEvent("a", {} as JSONRPCMessage);
     await events.storeEvent("a", {} as JSONRPCMessage);
@@ -82,7 +82,7 @@ describe("a resumed stream", () => {
 
 describe("the store of events", () => {
   test("drops answers that are too large, and keeps the others", async () => {
-    const events = new SessionEvents(new EventMemory(), 1);
+    const events = new SessionEvents(new SessionEventMemory(), 1);
     await events.storeEvent("a", answer(1));
     const id = await events.storeEvent("a", answer(2, "x".repeat(256 * 1024)));
     expect(id).toBe("2");
@@ -94,7 +94,7 @@ describe("the store of events", () => {
     const text = fc.integer({ min: 0, max: 100_000 });
     await fc.assert(
       fc.asyncProperty(fc.array(text, { maxLength: 120 }), async (lengths) => {
-        const events = new SessionEvents(new EventMemory(), 1);
+        const events = new SessionEvents(new SessionEventMemory(), 1);
         const ids = new Set<string>();
         for (const length of lengths) {
           ids.add(await events.storeEvent("a", answer(1, "x".repeat(length))));

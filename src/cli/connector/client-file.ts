@@ -5,7 +5,7 @@ import { readFailure, readTextFile } from "../../config/read-file.ts";
 import { CONNECTOR_NAME_LENGTH } from "../../connectors/connector.ts";
 import { EntryError, placeholders } from "./placeholders.ts";
 import { type ConnectorBody, httpTransport, stdioOf } from "./request.ts";
-import type { Environment, Texts } from "./values.ts";
+import type { Texts, Variables } from "./values.ts";
 
 /** A server of a client's configuration, with a valid connector name. */
 export interface ClientEntry {
@@ -112,7 +112,7 @@ export function isSwitchedOff(value: unknown): boolean {
 }
 
 /** The request that adds the entry's server. @throws EntryError */
-export function entryRequest({ name, value }: ClientEntry, file: string, env: Environment): ConnectorBody {
+export function entryRequest({ name, value }: ClientEntry, file: string, env: Variables): ConnectorBody {
   if (!entryShape.is(value)) {
     const [fault] = entryShape.errors(value);
     throw new EntryError(

@@ -2,7 +2,7 @@ import { homedir } from "node:os";
 import { basename, dirname, resolve, sep } from "node:path";
 import { lookUp } from "../../config/environment.ts";
 import { readTextFile } from "../../config/read-file.ts";
-import type { Environment } from "./values.ts";
+import type { Variables } from "./values.ts";
 
 /** Why an entry of a client's configuration cannot be used. */
 export class EntryError extends Error {
@@ -16,13 +16,13 @@ const EDITORS = [".vscode", ".cursor"];
  * Fills in the placeholders of MCP clients: `${env:NAME}` (VS Code, Cursor), `${NAME}` and `${NAME:-default}` (Claude
  * Code), `${userHome}`, `${workspaceFolder}`, `${pathSeparator}`. Values are not expanded again.
  */
-export function placeholders(file: string, env: Environment): (text: string) => string {
+export function placeholders(file: string, env: Variables): (text: string) => string {
   const folder = dirname(resolve(file));
   const workspace = EDITORS.includes(basename(folder)) ? dirname(folder) : undefined;
   return (text) => text.replace(/\$\{([^}]*)\}/g, (_, inner: string) => filledIn(inner, workspace, env));
 }
 
-function filledIn(inner: string, workspace: string | undefined, env: Environment): string {
+function filledIn(inner: string, workspace: string | undefined, env: Variables): string {
   const [, variable, fallback] = /^(?:env:)?([A-Za-z_]\w*)(?::-(.*))?$/s.exec(inner) ?? [];
   switch (inner) {
     case "userHome":
@@ -50,7 +50,7 @@ function filledIn(inner: string, workspace: string | undefined, env: Environment
   throw new EntryError(`it has \${${isPlain ? inner : "…"}}, which is not supported here`);
 }
 
-function fromEnvironment(name: string, fallback: string | undefined, env: Environment): string {
+function fromEnvironment(name: string, fallback: string | undefined, env: Variables): string {
   const found = lookUp(env, readTextFile, name);
   if (found && "value" in found) return found.value;
   if (found) throw new EntryError(`it needs the environment variable ${name}, but ${found.failure}`);

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { readFailure, readTextFile } from "../../config/read-file.ts";
 import { isConnectorName } from "../../connectors/connector.ts";
-import { type Environment, filled, readEnv, readHeaders, split, type Texts, wrong } from "./values.ts";
+import { filled, readEnv, readHeaders, split, type Texts, type Variables, wrong } from "./values.ts";
 
 /** The body of POST /v1/connectors (contract, section 6). */
 export interface ConnectorBody {
@@ -44,7 +44,7 @@ export function requestOf(
   name: string,
   command: readonly string[],
   options: DefinitionOptions,
-  env: Environment,
+  env: Variables,
 ): ConnectorBody {
   if (!isConnectorName(name)) {
     throw wrong(
@@ -86,12 +86,12 @@ export function httpTransport(url: string): "http" | "sse" {
   return URL.parse(url)?.pathname.endsWith("/sse") ? "sse" : "http";
 }
 
-function httpOf({ url = "", transport, header }: DefinitionOptions, env: Environment): object {
+function httpOf({ url = "", transport, header }: DefinitionOptions, env: Variables): object {
   const address = filled("--url", url, env);
   return { type: transport ?? httpTransport(address), url: address, headers: readHeaders(header, env) };
 }
 
-function openApiOf(options: DefinitionOptions, env: Environment): Omit<ConnectorBody, "name" | "kind"> {
+function openApiOf(options: DefinitionOptions, env: Variables): Omit<ConnectorBody, "name" | "kind"> {
   const { openapi = "", baseUrl } = options;
   const auth = authOf(options, env);
   return {
@@ -101,7 +101,7 @@ function openApiOf(options: DefinitionOptions, env: Environment): Omit<Connector
   };
 }
 
-function authOf(options: DefinitionOptions, env: Environment): object | undefined {
+function authOf(options: DefinitionOptions, env: Variables): object | undefined {
   const [first, second] = AUTHS.filter((option) => options[option] !== undefined);
   if (second !== undefined) throw wrong(flag(second), `cannot be combined with ${flag(first ?? second)}`);
   const { bearer, basic, authHeader, authQuery } = options;

@@ -3,18 +3,18 @@ import { lookUp } from "../../config/environment.ts";
 import { expand } from "../../config/expand.ts";
 import { readTextFile } from "../../config/read-file.ts";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type Variables = Readonly<Record<string, string | undefined>>;
 export type Texts = Readonly<Record<string, string>>;
 
 /** Fills in `${NAME}` as in the configuration file, so that a secret need not be in argv. @throws OperatorError */
-export function filled(option: string, text: string, env: Environment): string {
+export function filled(option: string, text: string, env: Variables): string {
   const expansion = expand(text, (name) => lookUp(env, readTextFile, name));
   if ("failure" in expansion) throw wrong(option, expansion.failure);
   return expansion.text;
 }
 
 /** Parses `KEY=value`, or `KEY` for this process's own variable. @throws OperatorError */
-export function readEnv(pairs: readonly string[] = [], env: Environment): Texts {
+export function readEnv(pairs: readonly string[] = [], env: Variables): Texts {
   return collect(pairs, (pair) => {
     const equals = pair.indexOf("=");
     const key = equals < 0 ? pair : pair.slice(0, equals);
@@ -25,7 +25,7 @@ export function readEnv(pairs: readonly string[] = [], env: Environment): Texts 
 }
 
 /** Parses `Name: value`, as curl does. @throws OperatorError */
-export function readHeaders(headers: readonly string[] = [], env: Environment): Texts {
+export function readHeaders(headers: readonly string[] = [], env: Variables): Texts {
   return collect(headers, (header) => {
     const [, name = "", text = ""] = /^([^:\s]+):\s*(.*?)\s*$/s.exec(header) ?? [];
     if (name === "") throw wrong("--header", 'takes "Name: value"');

@@ -3,7 +3,7 @@ import { parseCheckpoints, type SignedCheckpoint } from "../../ledger/proof/chec
 import { NoteError, SIGNATURE_START } from "../../ledger/proof/note.ts";
 
 /** What a file of checkpoints contains. */
-export interface CheckpointFile {
+export interface StoredCheckpoints {
   readonly found: readonly SignedCheckpoint[];
   /** Pieces that are not checkpoints. If a process died while writing, the file contains an incomplete one. */
   readonly broken: number;
@@ -19,7 +19,7 @@ const LONGEST = 64 * 1024;
  * kept in memory, never its text.
  * @throws Error if the file cannot be read
  */
-export async function readCheckpointFile(path: string): Promise<CheckpointFile> {
+export async function readCheckpointFile(path: string): Promise<StoredCheckpoints> {
   const pieces = new Pieces();
   const decoder = new TextDecoder();
   let rest = "";
@@ -53,7 +53,7 @@ class Pieces {
     if (this.#length <= LONGEST || line === "") this.#lines.push(line);
   }
 
-  end(): CheckpointFile {
+  end(): StoredCheckpoints {
     this.#parse();
     return { found: this.#found, broken: this.#broken, problem: this.#problem };
   }

@@ -8,7 +8,7 @@ const MAX_BYTES = 32 * 1_024 * 1_024;
 const ACCEPT = "application/vnd.oai.openapi+json, application/json, application/yaml, text/yaml, */*;q=0.5";
 
 /** The text of an OpenAPI document, before it is read. */
-export interface DocumentText {
+export interface ApiDocumentText {
   readonly text: string;
   /** The URL that it was fetched from. */
   readonly url: string | null;
@@ -25,7 +25,7 @@ export async function fetchDocument(
   fetch: OutboundFetch,
   signal: AbortSignal,
   grow: (length: number) => void,
-): Promise<DocumentText> {
+): Promise<ApiDocumentText> {
   const url = /^https?:\/\/\S+$/i.test(spec.trim()) ? spec.trim() : null;
   if (url !== null) return { text: await download(url, fetch, signal, grow), url };
   if (spec.length > MAX_BYTES)

@@ -4,12 +4,12 @@ import type { JsonTexts } from "../../base/nested-json.ts";
 import { pointerTo } from "./unsupported.ts";
 
 /** The members of a JSON object. */
-export type Members = Readonly<Record<string, unknown>>;
+export type ReadonlyMembers = Readonly<Record<string, unknown>>;
 
 /* Each of these reads a value of a request. `path` is its location, such as `tools[8].type`. All throw Problem 422
    `validation_failed`. */
 
-export function objectAt(value: unknown, path: string): Members {
+export function objectAt(value: unknown, path: string): ReadonlyMembers {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
   throw invalidAt(path, "must be an object");
 }

@@ -30,13 +30,13 @@ export interface VerifiedHeadParts {
 }
 
 /** A ledger's head that a valid signature covers. */
-export interface SignedHead extends Checkpoint {
+export interface VerifiedHead extends Checkpoint {
   readonly checkpoints: CheckpointSeries;
   readonly signers: readonly VerifierKey[];
 }
 
 /** The head that the last commit signed; null if there is no valid one, which is reported. */
-export async function readHead(parts: VerifiedHeadParts): Promise<SignedHead | null> {
+export async function readHead(parts: VerifiedHeadParts): Promise<VerifiedHead | null> {
   const { workspaceId, heads, report } = parts;
   const text = heads.texts.get(workspaceId);
   if (text === undefined) {
@@ -56,7 +56,7 @@ export async function readHead(parts: VerifiedHeadParts): Promise<SignedHead | n
 function headAmongAll(
   { workspaceId, origin, heads, report }: VerifiedHeadParts,
   text: string,
-): SignedHead | null {
+): VerifiedHead | null {
   const head = parseHead(text);
   if (head.origin !== origin || head.workspaceId !== workspaceId) {
     reportForeign(report, head.origin);
@@ -66,7 +66,7 @@ function headAmongAll(
 }
 
 /** Reads the head of a version that signed each head individually. */
-async function singleHead(parts: VerifiedHeadParts, text: string): Promise<SignedHead | null> {
+async function singleHead(parts: VerifiedHeadParts, text: string): Promise<VerifiedHead | null> {
   const { origin, keys, tools, report } = parts;
   const head = parseSignedHead(text);
   if (head.origin !== origin) {
@@ -111,7 +111,11 @@ function reportMissing({ database, workspaceId, heads, report }: VerifiedHeadPar
 }
 
 /** Reports entries after the signed head. */
-export function reportUnsignedTail(report: VerificationReport, head: SignedHead | null, last: number): void {
+export function reportUnsignedTail(
+  report: VerificationReport,
+  head: VerifiedHead | null,
+  last: number,
+): void {
   if (!head || last <= head.size) return;
   const { size } = head;
   report.tampered(
@@ -126,7 +130,7 @@ export function reportUnsignedTail(report: VerificationReport, head: SignedHead 
  */
 export function checkSeries(
   { database, workspaceId, report }: Pick<VerifiedHeadParts, "database" | "workspaceId" | "report">,
-  head: SignedHead | null,
+  head: VerifiedHead | null,
   tools: Pick<VerifyTools, "sha256">,
 ): void {
   if (!head || report.has((code) => code.startsWith("checkpoint_"))) return;

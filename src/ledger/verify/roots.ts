@@ -5,7 +5,7 @@ import { isEqual } from "../proof/hash.ts";
 import { NoteError, signersOf, type VerifierKey } from "../proof/note.ts";
 import type { VerifyTools } from "../proof/verification.ts";
 import { TREE } from "../tree-hash.ts";
-import type { SignedHead } from "./head.ts";
+import type { VerifiedHead } from "./head.ts";
 import { counted, type VerificationReport } from "./report.ts";
 import { CheckpointTrack } from "./track.ts";
 import type { LedgerTree } from "./tree.ts";
@@ -32,7 +32,7 @@ export interface RootCheckParts {
   /** This ledger's checkpoints from elsewhere. */
   readonly given: readonly SignedCheckpoint[];
   /** The head that the last commit signed; null if there is none. */
-  readonly head: SignedHead | null;
+  readonly head: VerifiedHead | null;
   /** The tree of the entries walked so far. */
   readonly tree: LedgerTree;
   readonly tools: VerifyTools;
@@ -65,7 +65,7 @@ export class RootCheck {
   readonly #rows: Generator<StoredRoot, void>;
   #row: StoredRoot | undefined;
   readonly #givenLeft: SignedCheckpoint[];
-  #headLeft: SignedHead | null;
+  #headLeft: VerifiedHead | null;
   /** Size of the next checkpoint. */
   #next = 0;
   #unsure = 0;

@@ -50,7 +50,7 @@ export function modelCallFacts({ detail }: Pick<LedgerEntry, "detail">): ModelCa
 }
 
 /** A client's request to a model, as shown by the newest of its entries. */
-export interface ClientCall {
+export interface ClientCallRow {
   readonly entry: LedgerEntry;
   /** The entry's outcome; `running` if there is only an intent. */
   readonly status: string;
@@ -60,7 +60,7 @@ export interface ClientCall {
  * Pairs intents with their outcomes.
  * @param entries newest first, without gaps: an outcome always comes after its intent
  */
-export function clientCallsOf(entries: readonly LedgerEntry[]): ClientCall[] {
+export function clientCallsOf(entries: readonly LedgerEntry[]): ClientCallRow[] {
   const ended = new Set(entries.map(({ ref }) => ref));
   return entries.flatMap((entry) => {
     if (entry.phase !== "intent") return [{ entry, status: entry.outcome }];

@@ -4,7 +4,7 @@ import { Card } from "../../parts/page.tsx";
 import { Show } from "../../parts/problem.tsx";
 import { countText, creditsText, durationText, Time } from "../../parts/text.tsx";
 import { useSession } from "../../state/session.tsx";
-import { CLIENT_CALLS, type ClientCall, clientCallsOf, modelCallFacts } from "./client-calls.ts";
+import { CLIENT_CALLS, type ClientCallRow, clientCallsOf, modelCallFacts } from "./client-calls.ts";
 import { SHOWN, useClientCalls } from "./use-client-calls.ts";
 
 /** The latest model calls that clients have made themselves, of one agent or of all callers. Updated live. */
@@ -43,7 +43,7 @@ function CallRows({
   calls,
   hasMore,
 }: {
-  readonly calls: readonly ClientCall[];
+  readonly calls: readonly ClientCallRow[];
   /** A page may be empty although older entries match. */
   readonly hasMore: boolean;
 }): JSX.Element {
@@ -65,7 +65,7 @@ function CallRows({
   );
 }
 
-function CallRow({ call: { entry, status } }: { readonly call: ClientCall }): JSX.Element {
+function CallRow({ call: { entry, status } }: { readonly call: ClientCallRow }): JSX.Element {
   const { api, inputTokens, outputTokens, firstTokenMs } = modelCallFacts(entry);
   const { seq, model, credits, code } = entry;
   return (

@@ -11,9 +11,9 @@ import {
   invalidAt,
   jsonAt,
   listAt,
-  type Members,
   objectAt,
   optional,
+  type ReadonlyMembers,
   textAt,
 } from "../../translation/fields.ts";
 import { PackedSignatures } from "../../translation/signatures.ts";
@@ -68,7 +68,11 @@ export function readMessages(value: unknown, target: TranslationTarget): Languag
   return prompt;
 }
 
-function readAssistant(message: Members, path: string, toolCalls: ToolCallReader): LanguageModelV4Message {
+function readAssistant(
+  message: ReadonlyMembers,
+  path: string,
+  toolCalls: ToolCallReader,
+): LanguageModelV4Message {
   refuseUnknown(message, ASSISTANT, path);
   const texts = [...readSpoken(message.content, `${path}.content`)];
   const refusal = optional(message.refusal, `${path}.refusal`, textAt);
@@ -139,7 +143,7 @@ class ToolCallReader {
   }
 }
 
-function readToolResult(message: Members, path: string, called: ReadonlyMap<string, string>) {
+function readToolResult(message: ReadonlyMembers, path: string, called: ReadonlyMap<string, string>) {
   refuseUnknown(message, TOOL, path);
   const toolCallId = textAt(message.tool_call_id, `${path}.tool_call_id`);
   const toolName = called.get(toolCallId);

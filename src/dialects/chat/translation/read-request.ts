@@ -2,11 +2,11 @@ import type { JSONObject, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import {
   booleanAt,
   listAt,
-  type Members,
   numberAt,
   objectAt,
   oneOf,
   optional,
+  type ReadonlyMembers,
   textAt,
 } from "../../translation/fields.ts";
 import { shortUserId } from "../../translation/short-user-id.ts";
@@ -71,7 +71,7 @@ export function readOptions(value: unknown, target: TranslationTarget): Language
 
 type Options = Partial<LanguageModelV4CallOptions>;
 
-function readSampling(request: Members): Options {
+function readSampling(request: ReadonlyMembers): Options {
   const options: Options = {};
   const number = (name: string) => optional(request[name], name, numberAt);
   const maxOutputTokens = number("max_completion_tokens") ?? number("max_tokens");
@@ -95,7 +95,7 @@ function readStop(value: unknown, path: string): string[] {
   return listAt(value, path).map((each, index) => textAt(each, `${path}[${index}]`));
 }
 
-function readShape(request: Members): Options {
+function readShape(request: ReadonlyMembers): Options {
   const options: Options = {};
   const tools = optional(request.tools, "tools", readTools);
   const toolChoice = optional(request.tool_choice, "tool_choice", readToolChoice);
@@ -111,7 +111,7 @@ function readShape(request: Members): Options {
 }
 
 /** Options that only some kinds of providers support. */
-function readProviderOptions(request: Members, { kind }: TranslationTarget): Options {
+function readProviderOptions(request: ReadonlyMembers, { kind }: TranslationTarget): Options {
   const anthropic: JSONObject = {};
   if (optional(request.parallel_tool_calls, "parallel_tool_calls", booleanAt) === false) {
     if (kind !== "anthropic") {

@@ -1,10 +1,8 @@
 import { AnswerTooLarge } from "../../../agents/index.ts";
+import type { TypedMembers } from "../../json.ts";
 
 /** The maximum number of characters that wait. A whole answer may have as many. */
 const MOST_WAITING = 16 * 1024 * 1024;
-
-/** An object with a type: an event, or a block of a message. */
-export type Typed = Readonly<Record<string, unknown>> & { readonly type: string };
 
 /** A block of a streamed message. */
 export class StreamedBlock {
@@ -38,7 +36,7 @@ export class BlockQueue {
     return last?.isClosed ? undefined : last;
   }
 
-  begin(block: Typed): StreamedBlock {
+  begin(block: TypedMembers): StreamedBlock {
     // Text can continue in another block, so nothing waits for its end.
     if (this.last?.type === "text") this.close(this.last);
     const begun = new StreamedBlock(this.#next++, block.type);
@@ -75,7 +73,7 @@ export class BlockQueue {
     return text;
   }
 
-  #write(block: StreamedBlock, event: Typed): void {
+  #write(block: StreamedBlock, event: TypedMembers): void {
     const text = eventText(event);
     if (block === this.#open[0]) this.#text += text;
     else {
@@ -87,6 +85,6 @@ export class BlockQueue {
 }
 
 /** An event as Anthropic writes it. */
-export function eventText(event: Typed): string {
+export function eventText(event: TypedMembers): string {
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }

@@ -1,10 +1,10 @@
-import { invalidAt, listAt, type Members, optional, textAt } from "../../translation/fields.ts";
+import { invalidAt, listAt, optional, type ReadonlyMembers, textAt } from "../../translation/fields.ts";
 
 /* Further readers of a request's values. All throw Problem 422 `validation_failed`. */
 
 /** A member of an object at `path`; undefined if it is missing or null. */
 export function memberAt<Value>(
-  members: Members,
+  members: ReadonlyMembers,
   name: string,
   path: string,
   read: (value: unknown, path: string) => Value,

@@ -6,7 +6,7 @@ import type {
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 import { JsonTexts } from "../../../base/nested-json.ts";
-import { type Members, objectAt, textAt } from "../../translation/fields.ts";
+import { objectAt, type ReadonlyMembers, textAt } from "../../translation/fields.ts";
 import { PackedSignatures } from "../../translation/signatures.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
@@ -49,7 +49,7 @@ export class AssistantReader {
   }
 
   /** Thoughts signed by another provider are left out: this one cannot use them. */
-  #readThinking(block: Members, path: string): AssistantPart[] {
+  #readThinking(block: ReadonlyMembers, path: string): AssistantPart[] {
     refuseUnknown(block, THINKING, path);
     const text = textAt(block.thinking, `${path}.thinking`);
     const signature = memberAt(block, "signature", path, textAt) ?? "";
@@ -59,7 +59,7 @@ export class AssistantReader {
   }
 
   #readToolUse(
-    block: Members,
+    block: ReadonlyMembers,
     path: string,
     signatures: ReadonlyMap<string, SharedV4ProviderOptions>,
   ): LanguageModelV4ToolCallPart {
@@ -77,7 +77,7 @@ export class AssistantReader {
 
   /** Calls are signed by empty thoughts that name them, since a `tool_use` has no field for a signature. */
   #signaturesOfCalls(
-    blocks: readonly (readonly [Members, string])[],
+    blocks: readonly (readonly [ReadonlyMembers, string])[],
   ): ReadonlyMap<string, SharedV4ProviderOptions> {
     const signatures = blocks.flatMap(([{ type, signature }, at]) => {
       const signed = type === "thinking" ? this.#packed.unpack(signature, `${at}.signature`) : undefined;

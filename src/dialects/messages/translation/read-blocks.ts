@@ -4,8 +4,8 @@ import {
   booleanAt,
   invalidAt,
   listAt,
-  type Members,
   objectAt,
+  type ReadonlyMembers,
   textAt,
 } from "../../translation/fields.ts";
 import { requireMediaType } from "../../translation/media-types.ts";
@@ -27,7 +27,10 @@ const CONTENT_SOURCE: ReadonlySet<string> = new Set(["type", "content"]);
 const UNTRANSLATED = "cannot be translated for this model's provider.";
 
 /** The blocks of the content, with their paths. Plain text is a single block. */
-export function readBlocks(value: unknown, path: string): (readonly [block: Members, path: string])[] {
+export function readBlocks(
+  value: unknown,
+  path: string,
+): (readonly [block: ReadonlyMembers, path: string])[] {
   if (typeof value === "string") return [[{ type: "text", text: value }, path]];
   return listAt(value, path).map((block, index) => {
     const at = `${path}[${index}]`;
@@ -36,20 +39,20 @@ export function readBlocks(value: unknown, path: string): (readonly [block: Memb
 }
 
 /** Citations of an earlier answer are left out: they are for readers, not for the model. */
-export function readTextBlock(block: Members, path: string): LanguageModelV4TextPart {
+export function readTextBlock(block: ReadonlyMembers, path: string): LanguageModelV4TextPart {
   if (block.type !== "text") throw unsupported(`${path}.type`, UNTRANSLATED);
   refuseUnknown(block, TEXT, path);
   return { type: "text", text: textAt(block.text, `${path}.text`) };
 }
 
 /** Reads text, an image or a document. */
-export function readUserParts(block: Members, path: string, target: TranslationTarget): UserPart[] {
+export function readUserParts(block: ReadonlyMembers, path: string, target: TranslationTarget): UserPart[] {
   if (block.type === "image") return [readImage(block, path, target)];
   if (block.type === "document") return readDocument(block, path, target);
   return [readTextBlock(block, path)];
 }
 
-function readImage(block: Members, path: string, target: TranslationTarget): LanguageModelV4FilePart {
+function readImage(block: ReadonlyMembers, path: string, target: TranslationTarget): LanguageModelV4FilePart {
   refuseUnknown(block, IMAGE, path);
   const at = `${path}.source`;
   const source = objectAt(block.source, at);
@@ -62,7 +65,7 @@ function readImage(block: Members, path: string, target: TranslationTarget): Lan
   throw unsupported(`${at}.type`, UNTRANSLATED);
 }
 
-function readDocument(block: Members, path: string, target: TranslationTarget): UserPart[] {
+function readDocument(block: ReadonlyMembers, path: string, target: TranslationTarget): UserPart[] {
   refuseUnknown(block, DOCUMENT, path);
   const citations = memberAt(block, "citations", path, objectAt) ?? {};
   if (memberAt(citations, "enabled", `${path}.citations`, booleanAt) === true) {
@@ -78,7 +81,7 @@ function readDocument(block: Members, path: string, target: TranslationTarget): 
   return about === "" ? parts : [{ type: "text", text: `About the next document:\n${about}` }, ...parts];
 }
 
-function readDocumentSource(block: Members, path: string, target: TranslationTarget): UserPart[] {
+function readDocumentSource(block: ReadonlyMembers, path: string, target: TranslationTarget): UserPart[] {
   const at = `${path}.source`;
   const source = objectAt(block.source, at);
   switch (source.type) {
@@ -100,7 +103,7 @@ function readDocumentSource(block: Members, path: string, target: TranslationTar
 }
 
 function readEncoded(
-  source: Members,
+  source: ReadonlyMembers,
   path: string,
   target: TranslationTarget,
   types: RegExp,
@@ -115,7 +118,7 @@ function readEncoded(
 }
 
 function readAddress(
-  source: Members,
+  source: ReadonlyMembers,
   path: string,
   mediaType: string,
   target: TranslationTarget,

@@ -3,7 +3,7 @@ import type {
   LanguageModelV4Prompt,
   LanguageModelV4ToolResultPart,
 } from "@ai-sdk/provider";
-import { invalidAt, listAt, type Members, objectAt, textAt } from "../../translation/fields.ts";
+import { invalidAt, listAt, objectAt, type ReadonlyMembers, textAt } from "../../translation/fields.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { memberAt } from "./members.ts";
@@ -60,7 +60,7 @@ export function readConversation(value: unknown, target: TranslationTarget): Con
 }
 
 /** A change of effort applies from this message on. Only the last one matters to the answer. */
-function readEffort(message: Members, path: string): string | undefined {
+function readEffort(message: ReadonlyMembers, path: string): string | undefined {
   const config = memberAt(message, "output_config", path, objectAt);
   if (config === undefined) return undefined;
   refuseUnknown(config, new Set(["effort"]), `${path}.output_config`);

@@ -1,5 +1,5 @@
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import { invalidAt, type Members, numberAt, objectAt, textAt } from "../../translation/fields.ts";
+import { invalidAt, numberAt, objectAt, type ReadonlyMembers, textAt } from "../../translation/fields.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { countAt, defined, memberAt, textsAt } from "./members.ts";
@@ -76,7 +76,10 @@ export function readMessagesCall(value: unknown, target: TranslationTarget): Lan
   };
 }
 
-function readFormat(request: Members, config: Members): LanguageModelV4CallOptions["responseFormat"] {
+function readFormat(
+  request: ReadonlyMembers,
+  config: ReadonlyMembers,
+): LanguageModelV4CallOptions["responseFormat"] {
   const inConfig = memberAt(config, "format", "output_config", objectAt);
   const path = inConfig ? "output_config.format" : "output_format";
   const format = inConfig ?? memberAt(request, "output_format", "", objectAt);
@@ -86,7 +89,7 @@ function readFormat(request: Members, config: Members): LanguageModelV4CallOptio
   return { type: "json", schema: objectAt(format.schema, `${path}.schema`) };
 }
 
-function readUserId(request: Members): string | undefined {
+function readUserId(request: ReadonlyMembers): string | undefined {
   const metadata = memberAt(request, "metadata", "", objectAt);
   if (metadata === undefined) return undefined;
   refuseUnknown(metadata, new Set(["user_id"]), "metadata");
@@ -94,7 +97,7 @@ function readUserId(request: Members): string | undefined {
 }
 
 /** Nothing is edited here, so an edit is accepted only if it keeps everything. */
-function refuseContextEdits(request: Members): void {
+function refuseContextEdits(request: ReadonlyMembers): void {
   const path = "context_management";
   const management = memberAt(request, path, "", objectAt);
   if (management === undefined) return;

@@ -1,5 +1,5 @@
 import type { LanguageModelV4ToolResultOutput, LanguageModelV4ToolResultPart } from "@ai-sdk/provider";
-import { booleanAt, invalidAt, type Members, textAt } from "../../translation/fields.ts";
+import { booleanAt, invalidAt, type ReadonlyMembers, textAt } from "../../translation/fields.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { memberAt } from "./members.ts";
@@ -17,7 +17,7 @@ const DOWNLOADING: ReadonlySet<string> = new Set(["google", "vertex"]);
  * @param loaded receives the names of tools whose definitions the result loads
  */
 export function readToolResult(
-  block: Members,
+  block: ReadonlyMembers,
   path: string,
   target: TranslationTarget,
   toolNames: ReadonlyMap<string, string>,
@@ -50,7 +50,7 @@ function outputOf(
     : { type: "content", value: [...parts] };
 }
 
-function readReference(block: Members, path: string, loaded: Set<string>): UserPart {
+function readReference(block: ReadonlyMembers, path: string, loaded: Set<string>): UserPart {
   refuseUnknown(block, REFERENCE, path);
   const name = textAt(block.tool_name, `${path}.tool_name`);
   loaded.add(name);

@@ -1,5 +1,12 @@
 import type { LanguageModelV4FunctionTool, LanguageModelV4ToolChoice } from "@ai-sdk/provider";
-import { booleanAt, invalidAt, listAt, type Members, objectAt, textAt } from "../../translation/fields.ts";
+import {
+  booleanAt,
+  invalidAt,
+  listAt,
+  objectAt,
+  type ReadonlyMembers,
+  textAt,
+} from "../../translation/fields.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { defined, memberAt } from "./members.ts";
 
@@ -16,7 +23,7 @@ const CHOICE: ReadonlySet<string> = new Set(["type", "name", "disable_parallel_t
  * @param mentioned names of the tools that the conversation uses or loads
  */
 export function readTools(
-  request: Members,
+  request: ReadonlyMembers,
   mentioned: ReadonlySet<string>,
 ): LanguageModelV4FunctionTool[] | undefined {
   const tools = memberAt(request, "tools", "", listAt);
@@ -44,7 +51,7 @@ export function readTools(
 }
 
 /** Only tools that the client runs itself can be translated. */
-function refuseServerTool({ type, allowed_callers: callers }: Members, path: string): void {
+function refuseServerTool({ type, allowed_callers: callers }: ReadonlyMembers, path: string): void {
   if (type !== undefined && type !== null && type !== "custom") {
     throw unsupported(
       `${path}.type`,
@@ -58,7 +65,7 @@ function refuseServerTool({ type, allowed_callers: callers }: Members, path: str
 
 /** The tool that the model must call. Undefined if the request does not say. */
 export function readToolChoice(
-  request: Members,
+  request: ReadonlyMembers,
 ): { readonly toolChoice: LanguageModelV4ToolChoice; readonly isParallel: boolean } | undefined {
   const path = "tool_choice";
   const choice = memberAt(request, path, "", objectAt);
@@ -68,7 +75,7 @@ export function readToolChoice(
   return { toolChoice: choiceOf(choice, path), isParallel };
 }
 
-function choiceOf({ type, name }: Members, path: string): LanguageModelV4ToolChoice {
+function choiceOf({ type, name }: ReadonlyMembers, path: string): LanguageModelV4ToolChoice {
   switch (type) {
     case "auto":
     case "none":

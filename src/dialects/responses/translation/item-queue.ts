@@ -1,18 +1,16 @@
-/** An object with a type: an event, or an item of a response. */
-export type Typed = Readonly<Record<string, unknown>> & { readonly type: string };
-
+import type { TypedMembers } from "../../json.ts";
 /** An item of a response that is being written. */
 export class OutputItem {
   readonly index: number;
   readonly id: string;
   readonly type: string;
   /** Its events, while an earlier item is still open. */
-  readonly waiting: Typed[] = [];
+  readonly waiting: TypedMembers[] = [];
   isClosed = false;
   /** The item as it will be when it is closed. */
   final: object;
 
-  constructor(index: number, item: Typed & { readonly id: string }) {
+  constructor(index: number, item: TypedMembers & { readonly id: string }) {
     this.index = index;
     this.id = item.id;
     this.type = item.type;
@@ -29,7 +27,7 @@ export class ItemQueue {
   readonly items: OutputItem[] = [];
   /** The first one is being written; the others wait. */
   readonly #open: OutputItem[] = [];
-  #events: Typed[] = [];
+  #events: TypedMembers[] = [];
 
   /** The most recently begun item, unless it is closed. */
   get last(): OutputItem | undefined {
@@ -37,7 +35,7 @@ export class ItemQueue {
     return last?.isClosed ? undefined : last;
   }
 
-  begin(item: Typed & { readonly id: string }): OutputItem {
+  begin(item: TypedMembers & { readonly id: string }): OutputItem {
     const begun = new OutputItem(this.items.length, item);
     this.items.push(begun);
     this.#open.push(begun);
@@ -65,13 +63,13 @@ export class ItemQueue {
   }
 
   /** Takes the events that can be sent. */
-  take(): readonly Typed[] {
+  take(): readonly TypedMembers[] {
     const events = this.#events;
     this.#events = [];
     return events;
   }
 
-  #write(item: OutputItem, event: Typed): void {
+  #write(item: OutputItem, event: TypedMembers): void {
     if (item === this.#open[0]) this.#events.push(event);
     else item.waiting.push(event);
   }

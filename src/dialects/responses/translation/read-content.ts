@@ -1,5 +1,12 @@
 import type { LanguageModelV4FilePart, LanguageModelV4TextPart } from "@ai-sdk/provider";
-import { base64At, listAt, type Members, objectAt, optional, textAt } from "../../translation/fields.ts";
+import {
+  base64At,
+  listAt,
+  objectAt,
+  optional,
+  type ReadonlyMembers,
+  textAt,
+} from "../../translation/fields.ts";
 import { requireMediaType } from "../../translation/media-types.ts";
 import type { TranslationTarget } from "../../translation/translation.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
@@ -44,17 +51,17 @@ function readPart(value: unknown, path: string, target: ContentTarget): ContentP
   throw unsupported(`${path}.type`, "is not a type of content that can be translated.");
 }
 
-function isText({ type }: Members): boolean {
+function isText({ type }: ReadonlyMembers): boolean {
   return type === "input_text" || type === "output_text" || type === "text";
 }
 
 /** Parts of an answer's text that are only for people are not sent again. */
-function readText(part: Members, path: string): string {
+function readText(part: ReadonlyMembers, path: string): string {
   refuseUnknown(part, TEXT, path);
   return textAt(part.text, `${path}.text`);
 }
 
-function readImage(image: Members, path: string, target: ContentTarget): LanguageModelV4FilePart {
+function readImage(image: ReadonlyMembers, path: string, target: ContentTarget): LanguageModelV4FilePart {
   refuseUnknown(image, IMAGE, path);
   requireNoDetail(image, path);
   const address = textAt(image.image_url, `${path}.image_url`);
@@ -64,7 +71,7 @@ function readImage(image: Members, path: string, target: ContentTarget): Languag
   return { type: "file", mediaType, data: fileUrl(target, address, mediaType, `${path}.image_url`) };
 }
 
-function readFile(file: Members, path: string, target: ContentTarget): LanguageModelV4FilePart {
+function readFile(file: ReadonlyMembers, path: string, target: ContentTarget): LanguageModelV4FilePart {
   refuseUnknown(file, FILE, path);
   requireNoDetail(file, path);
   const filename = optional(file.filename, `${path}.filename`, textAt);
@@ -89,7 +96,7 @@ function inlineFile(
   return { type: "file", mediaType, data: { type: "data", data: base64At(data, path) } };
 }
 
-function requireNoDetail({ detail }: Members, path: string): void {
+function requireNoDetail({ detail }: ReadonlyMembers, path: string): void {
   if ((detail ?? "auto") === "auto") return;
   throw unsupported(`${path}.detail`, "cannot be translated for this model's provider.");
 }

@@ -12,9 +12,9 @@ import {
   invalidAt,
   jsonAt,
   listAt,
-  type Members,
   objectAt,
   optional,
+  type ReadonlyMembers,
   textAt,
 } from "../../translation/fields.ts";
 import { isSigned, PackedSignatures } from "../../translation/signatures.ts";
@@ -83,7 +83,7 @@ class PromptReader {
     }
   }
 
-  #readItem(item: Members, path: string): void {
+  #readItem(item: ReadonlyMembers, path: string): void {
     const type = item.type ?? (item.role === undefined ? "item_reference" : "message");
     switch (type) {
       case "message":
@@ -103,7 +103,7 @@ class PromptReader {
     }
   }
 
-  #readMessage(message: Members, path: string): void {
+  #readMessage(message: ReadonlyMembers, path: string): void {
     refuseUnknown(message, MESSAGE, path);
     const { role, content } = message;
     const at = `${path}.content`;
@@ -118,7 +118,7 @@ class PromptReader {
   }
 
   /** Leaves out reasoning from another provider, which this one cannot use. Providers do the same themselves. */
-  #readReasoning(item: Members, path: string): void {
+  #readReasoning(item: ReadonlyMembers, path: string): void {
     refuseUnknown(item, REASONING, path);
     const packed = optional(item.encrypted_content, `${path}.encrypted_content`, textAt);
     const signature = this.#packed.unpack(packed, `${path}.encrypted_content`);
@@ -136,7 +136,7 @@ class PromptReader {
     this.#assistant().content.push(part);
   }
 
-  #readCall(item: Members, path: string): LanguageModelV4ToolCallPart {
+  #readCall(item: ReadonlyMembers, path: string): LanguageModelV4ToolCallPart {
     refuseUnknown(item, CALL, path);
     const toolCallId = textAt(item.call_id, `${path}.call_id`);
     const name = textAt(item.name, `${path}.name`);
@@ -154,7 +154,7 @@ class PromptReader {
     };
   }
 
-  #readResult(item: Members, path: string): LanguageModelV4ToolResultPart {
+  #readResult(item: ReadonlyMembers, path: string): LanguageModelV4ToolResultPart {
     refuseUnknown(item, RESULT, path);
     const toolCallId = textAt(item.call_id, `${path}.call_id`);
     const toolName = this.#called.get(toolCallId);

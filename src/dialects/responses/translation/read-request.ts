@@ -1,11 +1,11 @@
 import type { JSONObject, LanguageModelV4CallOptions, SharedV4ProviderOptions } from "@ai-sdk/provider";
 import {
   listAt,
-  type Members,
   numberAt,
   objectAt,
   oneOf,
   optional,
+  type ReadonlyMembers,
   textAt,
 } from "../../translation/fields.ts";
 import { shortUserId } from "../../translation/short-user-id.ts";
@@ -78,7 +78,7 @@ export function readOptions(value: unknown, target: TranslationTarget): Language
   };
 }
 
-function readNumbers(request: Members): Options {
+function readNumbers(request: ReadonlyMembers): Options {
   const options: Options = {};
   const number = (name: string) => optional(request[name], name, numberAt);
   const maxOutputTokens = number("max_output_tokens");
@@ -89,7 +89,7 @@ function readNumbers(request: Members): Options {
   return options;
 }
 
-function readShape(request: Members): Options {
+function readShape(request: ReadonlyMembers): Options {
   const options: Options = {};
   const tools = optional(request.tools, "tools", readTools);
   const toolChoice = optional(request.tool_choice, "tool_choice", readToolChoice);
@@ -105,7 +105,7 @@ function readShape(request: Members): Options {
   return options;
 }
 
-function readReasoning(request: Members, target: TranslationTarget): Options {
+function readReasoning(request: ReadonlyMembers, target: TranslationTarget): Options {
   const reasoning = optional(request.reasoning, "reasoning", objectAt) ?? {};
   refuseUnknown(reasoning, REASONING, "reasoning");
   const effort = optional(reasoning.effort, "reasoning.effort", (given, path) => oneOf(given, path, EFFORTS));
@@ -128,7 +128,7 @@ function readReasoning(request: Members, target: TranslationTarget): Options {
  * @throws Problem 400 `unsupported_parameter`
  */
 function readProviderOptions(
-  request: Members,
+  request: ReadonlyMembers,
   { kind, provider }: TranslationTarget,
   isSummarised: boolean,
 ): SharedV4ProviderOptions | undefined {

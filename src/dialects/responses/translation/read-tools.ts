@@ -4,7 +4,7 @@ import type {
   LanguageModelV4FunctionTool,
   LanguageModelV4ToolChoice,
 } from "@ai-sdk/provider";
-import { listAt, type Members, objectAt, optional, textAt } from "../../translation/fields.ts";
+import { listAt, objectAt, optional, type ReadonlyMembers, textAt } from "../../translation/fields.ts";
 import { refuseUnknown, unsupported } from "../../translation/unsupported.ts";
 import { flatName } from "./tool-names.ts";
 
@@ -33,7 +33,10 @@ export function readTools(value: unknown, path: string): LanguageModelV4Function
   return tools;
 }
 
-function readNamespace(namespace: Members, path: string): (readonly [LanguageModelV4FunctionTool, string])[] {
+function readNamespace(
+  namespace: ReadonlyMembers,
+  path: string,
+): (readonly [LanguageModelV4FunctionTool, string])[] {
   refuseUnknown(namespace, NAMESPACE, path);
   const name = textAt(namespace.name, `${path}.name`);
   const description = optional(namespace.description, `${path}.description`, textAt);
@@ -52,7 +55,7 @@ function readNamespace(namespace: Members, path: string): (readonly [LanguageMod
   });
 }
 
-function readFunction(tool: Members, path: string): LanguageModelV4FunctionTool {
+function readFunction(tool: ReadonlyMembers, path: string): LanguageModelV4FunctionTool {
   if (tool.type !== "function") {
     throw unsupported(`${path}.type`, "must be function or namespace for this model's provider.");
   }

@@ -6,9 +6,10 @@ import type {
   SharedV4ProviderMetadata,
 } from "@ai-sdk/provider";
 import { Problem } from "../../../base/errors.ts";
+import type { TypedMembers } from "../../json.ts";
 import { isSigned, packSignature } from "../../translation/signatures.ts";
 import type { AnswerHead, TranslationTarget } from "../../translation/translation.ts";
-import { ItemQueue, type Typed } from "./item-queue.ts";
+import { ItemQueue } from "./item-queue.ts";
 import { endedResponse, type ResponseForm } from "./response-form.ts";
 import type { ClientTool } from "./tool-names.ts";
 import { CallWriter } from "./write-call.ts";
@@ -220,7 +221,7 @@ export class ResponseWriter {
   }
 
   /** The given events, after those that begin the response. */
-  #begun(events: readonly Typed[]): string {
+  #begun(events: readonly TypedMembers[]): string {
     if (events.length === 0) return "";
     let begin = "";
     if (this.#sequence === 0) {
@@ -232,7 +233,7 @@ export class ResponseWriter {
     return begin + events.map((event) => this.#event(event)).join("");
   }
 
-  #event(event: Typed): string {
+  #event(event: TypedMembers): string {
     const { type, ...rest } = event;
     const data = { type, sequence_number: this.#sequence++, ...rest };
     return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;

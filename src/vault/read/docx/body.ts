@@ -7,7 +7,7 @@ import { kindOfName, type ParagraphKind } from "./styles.ts";
 import { type Attributes, attribute, readXml, type XmlHandler } from "./xml.ts";
 
 /** Parts that the body refers to. */
-export interface BodyParts {
+export interface DocxBodyParts {
   readonly styles: ReadonlyMap<string, ParagraphKind>;
   readonly notes: Readonly<Record<NoteKind, Uint8Array | null>>;
 }
@@ -29,7 +29,7 @@ const BLOCKS: ReadonlyMap<string, string> = new Map([
 const LEFT_OUT = new Set(["w:del", "w:moveFrom", "w:pPrChange"]);
 
 /** The text of the main part, followed by its notes. @throws Fault */
-export function readBody(xml: Uint8Array, { styles, notes }: BodyParts): ReadDocument {
+export function readBody(xml: Uint8Array, { styles, notes }: DocxBodyParts): ReadDocument {
   const text = new HtmlText();
   const body = new Body(text, styles);
   readXml(xml, body);
