@@ -1,6 +1,5 @@
 import type { Agent, Agents } from "../access/agents.ts";
 import type { Workspaces } from "../access/workspaces.ts";
-import { ByteBlocks } from "../base/byte-blocks.ts";
 import { FREE } from "../base/call-cost.ts";
 import { Problem } from "../base/errors.ts";
 import type { Ids } from "../base/ids.ts";
@@ -34,6 +33,7 @@ import {
 } from "./failures.ts";
 import { findRoute } from "./find-route.ts";
 import { PassingStream } from "./passing-stream.ts";
+import { readWhole } from "./whole-answer.ts";
 
 export interface ModelCallsParts extends Omit<AttemptParts, "ended" | "recorded" | "direct"> {
   readonly agents: Agents;
@@ -334,18 +334,7 @@ export class ModelCalls {
     attempt: ModelAttempt,
     answer: DialectAnswer,
   ): Promise<ModelAnswer> {
-    const blocks = new ByteBlocks();
-    for (let part = await answer.read(); part; part = await answer.read()) {
-      blocks.add(part);
-      if (client.api.answersInTokens) attempt.receivedBytes += part.length;
-    }
-    const received = blocks.joined();
-    const text = received.toString();
-    const { isError, reported, textBytes } = client.api.summarize(text);
-    attempt.reported = answer.usage === undefined ? reported : answer.usage;
-    if (isError) throw new UnfinishedAnswer("error");
-    attempt.begins();
-    attempt.receivedBytes = textBytes ?? attempt.receivedBytes;
+    const { received, text } = await readWhole(client.api, attempt, answer);
     const body = request.answer?.(received) ?? received;
     const withheld = await attempt.settle({ status: "succeeded", output: request.evidence?.(text) ?? text });
     if (withheld) throw withheld;
