@@ -9,7 +9,7 @@ import { UnfinishedAnswer } from "./failures.ts";
  * @throws UnfinishedAnswer if it is an error; whatever reading throws
  */
 export async function readWhole(
-  api: DialectApi,
+  api: Pick<DialectApi, "answersInTokens" | "summarize">,
   attempt: ModelAttempt,
   answer: DialectAnswer,
 ): Promise<{ readonly received: Buffer<ArrayBuffer>; readonly text: string }> {
