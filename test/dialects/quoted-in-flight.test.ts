@@ -389,7 +389,8 @@ describe("responses", () => {
     expect(leftovers(gateway.dataDir, NEEDLES)).toEqual([]);
     const database = ownConnection(gateway.dataDir);
     expect(database.query("SELECT seq FROM payloads WHERE instr(body, ?) > 0").all(half)).toEqual([]);
-    expect(database.query("SELECT * FROM response_events").all()).toEqual([]);
+    // A block without events remains, so that their ids are not used again.
+    expect(database.query("SELECT * FROM response_events WHERE length(frames) > 0").all()).toEqual([]);
     expect(unsettled(readFile(databasePath(gateway.dataDir)).entries)).toEqual([]);
   });
 });
