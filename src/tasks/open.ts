@@ -82,7 +82,9 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
       log,
       signals,
     }),
-    eraser: new PayloadEraser({ db, ledger, lists, histories, approvals, hub, forgetting, signals }),
+    eraser: new PayloadEraser({
+      ...{ db, ledger, lists, histories, running, approvals, hub, forgetting, signals },
+    }),
     expiry: new PayloadExpiry({
       ...{ db, ledger, lists, faults, histories, hub, forgetting, clock, log, workspaces, signals },
       days: parts.payloadDays,

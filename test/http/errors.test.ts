@@ -138,7 +138,7 @@ describe("requests that no careful client sends still get an answer", () => {
   async function raw(request: string): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1", () =>
-      socket.end(request, "latin1"),
+      socket.write(request, "latin1"),
     );
     let answer = "";
     socket.on("data", (data) => {

@@ -35,8 +35,8 @@ export function payloadRoutes(endpoints: EndpointContext, { db, lists, agents, e
       action: "payload.erase",
       scope: "settings:write",
       summary:
-        "Erase the prompt, output and arguments of an entry, or of a whole task if the entry dispatched it. " +
-        "The proofs stay valid",
+        "Erase the prompt, output and arguments of an entry, of a whole task if the entry dispatched it, or of a request " +
+        "of the Responses API with its answers. The proofs stay valid",
       tag: "Ledger",
       slow: true,
       status: 204,

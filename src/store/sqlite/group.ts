@@ -65,7 +65,7 @@ export class GroupCommit {
   #idle: (() => void)[] = [];
   #last: ((tx: Tx) => Promise<void>) | null = null;
   #between: (() => void)[] = [];
-  #syncing: Promise<void> | null = null;
+  #syncing: PromiseWithResolvers<void> | null = null;
 
   constructor(connection: Connection, guard = UNGUARDED, seals = new RowSeals(null), disk = SYNCED) {
     this.#connection = connection;
@@ -79,7 +79,7 @@ export class GroupCommit {
    * failure can still undo.
    */
   get syncing(): Promise<void> | null {
-    return this.#syncing;
+    return this.#syncing?.promise ?? null;
   }
 
   submit<T>(work: (tx: Tx) => Promise<T>, options: TxOptions): Promise<T> {
@@ -153,6 +153,9 @@ export class GroupCommit {
       const outcome = outcomes[index];
       if (outcome) job.settle(outcome);
     }
+    // Readers come after the writers, who may have to act on what they wrote.
+    this.#syncing?.resolve();
+    this.#syncing = null;
     if (group.length > 0) await this.#shortenLog();
     this.#scheduled = false;
     if (this.#queue.length > 0 || this.#between.length > 0) {
@@ -176,17 +179,12 @@ export class GroupCommit {
       this.#guard.failed();
       return undone(group, written, error);
     }
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#syncing = promise;
+    this.#syncing = Promise.withResolvers();
     try {
       await this.#disk.sync();
     } catch (error) {
       this.#guard.notOnDisk(error);
       return undone(group, written, error);
-    } finally {
-      this.#syncing = null;
-      // Those who wait for it go on after this function has returned or reported the commit.
-      resolve();
     }
     for (const tx of written) tx.committed();
     return outcomes;

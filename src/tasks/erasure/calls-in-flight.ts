@@ -14,7 +14,7 @@ export interface CallsInFlightParts {
 /** The calls that an erasure waits for. */
 export interface AwaitedCalls {
   readonly workspaceId: number;
-  /** Includes all calls that began before this entry. */
+  /** Includes all calls that began before this entry, and further attempts at their requests. */
   readonly before: number;
   /** Also includes all calls of these requests, whenever they began. May grow. */
   readonly requests: ReadonlySet<string>;
@@ -33,6 +33,8 @@ export class CallsInFlight {
   readonly #ignore: readonly (() => void)[];
   /** Intents without an outcome, with their requests. */
   readonly #intents = new Map<number, string>();
+  /** The requests of calls that had begun when this was opened, and may be tried again. */
+  readonly #begun = new Set<string>();
   /** Requests of calls that have ended since `mark`. */
   readonly #ended = new Set<string>();
   #isMarking = false;
@@ -58,8 +60,10 @@ export class CallsInFlight {
     try {
       for (const seq of seqs) calls.#intents.set(seq, "");
       for (const [seq, { bytes }] of await parts.lists.entries(workspaceId, seqs)) {
+        const { request_id: request = "" } = parsedEntry(bytes);
+        if (seq < awaited.before && request !== "") calls.#begun.add(request);
         // Skips calls that have ended in the meantime.
-        if (calls.#intents.has(seq)) calls.#intents.set(seq, parsedEntry(bytes).request_id ?? "");
+        if (calls.#intents.has(seq)) calls.#intents.set(seq, request);
       }
       return calls;
     } catch (error) {
@@ -84,7 +88,7 @@ export class CallsInFlight {
     const { workspaceId, before, requests } = this.#awaited;
     const open = new Set<string | number>();
     for (const [seq, request] of this.#intents) {
-      if (seq < before || requests.has(request)) open.add(request || seq);
+      if (seq < before || this.#begun.has(request) || requests.has(request)) open.add(request || seq);
     }
     // Between two attempts, a request has no intent without an outcome.
     for (const request of this.#running.requests(workspaceId)) if (requests.has(request)) open.add(request);
@@ -119,7 +123,7 @@ export class CallsInFlight {
     if (phase === "intent") this.#intents.set(seq, requestId);
     if (phase !== "outcome" || ref === undefined) return;
     this.#intents.delete(ref);
-    this.#end(requestId, ref < this.#awaited.before);
+    this.#end(requestId, ref < this.#awaited.before || this.#begun.has(requestId));
   }
 
   #takeEnd({ workspaceId, requestId }: RunningCall): void {

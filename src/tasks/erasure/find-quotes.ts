@@ -4,6 +4,7 @@ import { type LedgerLists, requireSigned } from "../../ledger/reading/lists.ts";
 import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import { entryField } from "../../ledger/reading/query.ts";
 import type { Db } from "../../store/db.ts";
+import { requestSeqOf } from "./client-requests.ts";
 import { type ErasedQuotes, erasedQuotes } from "./recorded-quotes.ts";
 import { provenText, QuotingResponses, referencesIn, responseIdsIn } from "./response-links.ts";
 
@@ -160,7 +161,7 @@ export class QuoteSearch {
   async #take(found: Map<string, QuotedTexts>, row: QuotingTaskRow): Promise<void> {
     const { before, tasks, whole } = this.#extent;
     const end = row.task === null ? undefined : tasks.get(row.task);
-    const isMeant = end === undefined ? (row.ref ?? row.seq) < before : row.seq <= end;
+    const isMeant = end === undefined ? await this.#hasBegun(row) : row.seq <= end;
     const isFollowed = before > 0 && (await this.#conversations.follows(row, isMeant));
     if (!isMeant && !isFollowed) return;
     // A task's input only names the document.
@@ -169,6 +170,15 @@ export class QuoteSearch {
       begin(found, row.task);
     }
     collect(found, this.#inputs, { ...row, holds: isFollowed ? 1 : row.holds });
+  }
+
+  /** Whether the call of a text began before the deletion. The request decides, although it may be tried again later. */
+  async #hasBegun({ seq, ref, holds, task, action, kind }: QuotingTaskRow): Promise<boolean> {
+    const { before } = this.#extent;
+    if ((ref ?? seq) < before) return true;
+    const isAnswer = kind === "output" && action === "model.call" && task === null;
+    if (before === 0 || !holds || !isAnswer) return false;
+    return (await requestSeqOf(this.#parts.lists, this.#subject.workspaceId, seq)) < before;
   }
 }
 

@@ -1,5 +1,6 @@
 import { Problem } from "../../base/errors.ts";
 import type { Call } from "../../gate/call.ts";
+import type { RunningCalls } from "../../gate/direct/running-calls.ts";
 import type { LedgerHistories } from "../../gate/ledger-histories.ts";
 import { deletePayloads, endOfSlice, erasePayloads, erasureDetail } from "../../ledger/erase.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
@@ -19,7 +20,7 @@ import type { TaskSignals } from "../signals.ts";
 import type { Task } from "../task.ts";
 import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "./erase-events.ts";
 import { quotesIn } from "./recorded-quotes.ts";
-import { forgetResponse, storedResponseTo } from "./stored-responses.ts";
+import { erasedWith, eraseResponseEvents, forgetResponse } from "./stored-responses.ts";
 
 export interface EraserParts {
   readonly signals: Pick<TaskSignals, "responsesErased">;
@@ -27,6 +28,7 @@ export interface EraserParts {
   readonly ledger: Ledger;
   readonly lists: LedgerLists;
   readonly histories: Pick<LedgerHistories, "of">;
+  readonly running: Pick<RunningCalls, "requests">;
   readonly approvals: Pick<ApprovalEvidence, "prove">;
   readonly hub: EventHub;
   readonly forgetting: Forgetting;
@@ -49,20 +51,20 @@ export class PayloadEraser {
 
   /**
    * Erases the texts of an entry or, for the intent that dispatched a task, all texts of the task, including those in
-   * its stored events. Erasing the request of a stored response also erases the response. Each transaction that
-   * deletes texts records which ones; the last is recorded by the call's own entry. A repeated call erases whatever
-   * is left, and succeeds if nothing is left.
+   * its stored events. Erasing the request of a response also erases all its answers, and erasing a text of a response
+   * also erases its stored events. Each transaction that deletes texts records which ones; the last is recorded by the
+   * call's own entry. A repeated call erases whatever is left, and succeeds if nothing is left.
    * @throws Problem 404 `not_found` if the entry does not exist or never had a text, 409 `task_unfinished`
    */
   async erase(call: Call, seq: number): Promise<void> {
-    const { db, ledger, lists, histories, approvals, hub, forgetting, signals } = this.#parts;
+    const { db, ledger, lists, approvals, hub, forgetting, signals } = this.#parts;
     const { workspaceId } = call.caller;
     call.about({ detail: { target_seq: seq } });
     const target = await this.#target(workspaceId, seq);
     if (target.task !== undefined) call.about({ task: target.task });
     const task = await this.#taskOf(workspaceId, target);
     const isWhole = task?.dispatchSeq === seq;
-    const response = task ? null : await storedResponseTo({ db, lists, histories }, workspaceId, target);
+    const response = await erasedWith(this.#parts, workspaceId, target);
     const asked = task && !isWhole ? await argumentsOf({ db, lists, approvals }, task, seq) : null;
     const payloads = isWhole
       ? await payloadsOf({ db, lists }, task)
@@ -89,7 +91,10 @@ export class PayloadEraser {
     await call.commit(async (tx, record) => {
       const erased = await deletePayloads(tx, workspaceId, payloads.slice(others));
       if (isWhole) await forgetFingerprint(tx, task);
-      if (response) await forgetResponse(tx, workspaceId, response.id, signals.responsesErased);
+      if (response?.id !== undefined) {
+        if (response.isForgotten) await forgetResponse(tx, workspaceId, response.id, signals.responsesErased);
+        else await eraseResponseEvents(tx, workspaceId, [response.id], signals.responsesErased);
+      }
       await record({ detail: { ...erasureDetail(erased, cause), ...quotes[0] } });
     });
     forgetting.deleted();

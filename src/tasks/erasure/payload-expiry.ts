@@ -20,7 +20,9 @@ import type { Forgetting } from "../../store/forgetting.ts";
 import type { EventHub } from "../events/hub.ts";
 import { findTask } from "../rows/tasks.ts";
 import type { TaskSignals } from "../signals.ts";
+import { backgroundIdOf } from "./client-requests.ts";
 import { ALL_TEXTS, eraseEvents } from "./erase-events.ts";
+import { deleteEventsOf } from "./response-events.ts";
 import { firstOpenResponse, forgetResponsesUpTo } from "./stored-responses.ts";
 
 const RUN_MS = 3_600_000;
@@ -113,6 +115,7 @@ export class PayloadExpiry {
       run !== null,
     );
     await this.#eraseTasks(expiring);
+    await this.#eraseResponses(expiring);
     await this.#erasePayloads(expiring);
     if (this.#stopped) return;
     await db.tx(async (tx) => {
@@ -164,6 +167,21 @@ export class PayloadExpiry {
     const { workspaceId } = expiring;
     await eraseEvents(this.#parts.db, { workspaceId, id }, ALL_TEXTS, (tx) => expiring.note(tx, 0));
     this.#parts.hub.erased(id);
+  }
+
+  /** Erases the stored events of responses with a request that is old enough, whether or not they still have a row. */
+  async #eraseResponses(expiring: ExpiryProgress): Promise<void> {
+    const { db, lists } = this.#parts;
+    const { workspaceId, done, run } = expiring;
+    const span = { first: done + 1, last: run.upTo, order: "asc" } as const;
+    for await (const entries of lists.read(workspaceId, { action: "response.dispatch" }, span)) {
+      if (this.#stopped) return;
+      const ids = entries.flatMap(({ bytes }) => backgroundIdOf(parsedEntry(bytes)) ?? []);
+      if (ids.length === 0) continue;
+      await db.tx(async (tx) => {
+        if ((await deleteEventsOf(tx, workspaceId, ids)) > 0) await expiring.note(tx, 0);
+      });
+    }
   }
 
   async #erasePayloads(expiring: ExpiryProgress): Promise<void> {

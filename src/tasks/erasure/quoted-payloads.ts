@@ -5,6 +5,7 @@ import type { LedgerHistories } from "../../gate/ledger-histories.ts";
 import type { EntryDraft } from "../../ledger/entry.ts";
 import { erasePayloads } from "../../ledger/erase.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
+import type { ErasedPayload } from "../../ledger/proof/erasure.ts";
 import type { LedgerLists } from "../../ledger/reading/lists.ts";
 import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import type { Db, Tx } from "../../store/db.ts";
@@ -18,7 +19,8 @@ import { CallsInFlight } from "./calls-in-flight.ts";
 import { eraseEvents } from "./erase-events.ts";
 import { type DocumentErasure, ErasureNote, storedErasures } from "./erasure-note.ts";
 import { type QuotedTexts, QuoteSearch } from "./find-quotes.ts";
-import { eraseResponseEvents } from "./stored-responses.ts";
+import { QuotingEvents } from "./quoting-events.ts";
+import { eraseEventsWith } from "./stored-responses.ts";
 
 const RETRY_MS = 30_000;
 
@@ -36,6 +38,13 @@ export interface QuotedPayloadsParts {
 }
 
 const NONE: ReadonlySet<string> = new Set();
+
+/** What is searched for quotes, and the calls that may still add some. */
+interface Searches {
+  readonly search: QuoteSearch;
+  readonly events: QuotingEvents;
+  readonly calls: CallsInFlight;
+}
 
 /**
  * Erases quotes of deleted documents from tasks: each tool result that contains a document's id, and everything that
@@ -138,6 +147,7 @@ export class QuotedPayloads {
       // Tasks that still run are erased at their end.
       const tasks = new Map([...ended, ...running.map((id) => [id, 0] as const)]);
       const search = new QuoteSearch(this.#parts, erasure, 0, { before, tasks, whole: NONE });
+      const events = new QuotingEvents(this.#parts, erasure, before);
       const calls = await CallsInFlight.open(this.#parts, {
         workspaceId,
         before,
@@ -148,9 +158,10 @@ export class QuotedPayloads {
         calls.close();
         this.#awaited.delete(calls);
       };
-      await this.#eraseNew(note, search, calls);
+      const searches = { search, events, calls };
+      await this.#eraseNew(note, searches);
       const pending = { running: running.length + (await this.#eraseContinuing(note)), calls: calls.size };
-      const end = () => this.#afterTheirEnd(note, running, () => this.#eraseAnswers(note, search, calls));
+      const end = () => this.#afterTheirEnd(note, running, () => this.#eraseAnswers(note, searches));
       if (pending.running + pending.calls > 0) {
         await this.#recordPending(erasure, pending);
         rest = end();
@@ -212,15 +223,16 @@ export class QuotedPayloads {
   }
 
   /** Erases the answer of each client's call in flight as soon as it arrives. */
-  async #eraseAnswers(note: ErasureNote, search: QuoteSearch, calls: CallsInFlight): Promise<void> {
+  async #eraseAnswers(note: ErasureNote, searches: Searches): Promise<void> {
+    const { calls } = searches;
     while ((calls.size > 0 || calls.hasEnded) && !this.#isOver(note)) {
       await calls.nextEnd();
-      await this.#eraseNew(note, search, calls);
+      await this.#eraseNew(note, searches);
     }
   }
 
   /** Erases the quotes written since the last call, and repeats until it finds none. */
-  async #eraseNew(note: ErasureNote, search: QuoteSearch, calls: CallsInFlight): Promise<void> {
+  async #eraseNew(note: ErasureNote, { search, events, calls }: Searches): Promise<void> {
     for (let isLast = false; !isLast && !this.#isOver(note); ) {
       calls.mark();
       const found = await search.next(() => this.#isOver(note));
@@ -230,9 +242,11 @@ export class QuotedPayloads {
       // document.
       await note.setRequests(new Set([...note.requests, ...quoting]));
       await this.#eraseFound(note, found, NONE);
+      const haveEvents = await events.erase(() => this.#isOver(note));
+      if (haveEvents) this.#parts.forgetting.deleted();
       if (!this.#isOver(note)) await note.setRequests(new Set(quoting));
       // Other calls may take a long time to end, and erased texts must not stay in the write-ahead log until then.
-      if (found.size > 0) await this.#parts.forgetting.forget();
+      if (found.size > 0 || haveEvents) await this.#parts.forgetting.forget();
       isLast = found.size === 0 && !calls.hasEnded;
     }
   }
@@ -315,7 +329,7 @@ export class QuotedPayloads {
     for (const [task, quotes] of found) {
       if (this.#isOver(note)) return;
       if (task !== "") await this.#eraseEvents(erasure.workspaceId, task, quotes);
-      else await this.#eraseResponseEvents(erasure.workspaceId, quotes);
+      else await eraseEventsWith(this.#parts, erasure.workspaceId, textsIn(quotes));
       await this.#erasePayloads(erasure, task, quotes);
     }
   }
@@ -336,30 +350,19 @@ export class QuotedPayloads {
     this.#parts.forgetting.deleted();
   }
 
-  async #eraseResponseEvents(workspaceId: number, { first, others }: QuotedTexts): Promise<void> {
-    const seqs = new Set((first ? [first, ...others] : others).map(({ seq }) => seq));
-    const { db, signals } = this.#parts;
-    await db.tx((tx) => eraseResponseEvents(tx, workspaceId, [...seqs], signals.responsesErased));
-  }
-
-  async #eraseEvents(
-    workspaceId: number,
-    taskId: string,
-    { intentSeq, first, others }: QuotedTexts,
-  ): Promise<void> {
+  async #eraseEvents(workspaceId: number, taskId: string, quotes: QuotedTexts): Promise<void> {
     const { db, hub } = this.#parts;
     const task = await findTask(db, workspaceId, taskId);
     if (!task) return;
-    const erased = new Set(
-      (first ? [first, ...others] : others).filter(({ kind }) => kind === "input").map(({ seq }) => seq),
-    );
+    const inputs = textsIn(quotes).filter(({ kind }) => kind === "input");
+    const erased = new Set(inputs.map(({ seq }) => seq));
     const calls = task.toolsCalled.filter((each) => erased.has(each.intentSeq)).map(({ id }) => id);
     // Arguments presented for approval, even if the call was never made.
     const asked = (await approvalsOf(db, workspaceId, taskId))
       .filter(({ pendingSeq, argumentsSeq }) => erased.has(pendingSeq) || erased.has(argumentsSeq))
       .map(({ callId }) => callId);
     // If only the answer contains the document, its quoting parts are unknown, so all of it is erased.
-    const call = task.toolsCalled.find((each) => each.intentSeq === intentSeq);
+    const call = task.toolsCalled.find((each) => each.intentSeq === quotes.intentSeq);
     await eraseEvents(db, task, {
       // The prompt of a client's own call is its arguments.
       prompt: erased.has(task.dispatchSeq),
@@ -383,6 +386,10 @@ export class QuotedPayloads {
 
 function draftOf({ actor, requestId }: DocumentErasure, outcome: "succeeded" | "pending"): EntryDraft {
   return { phase: "single", action: "payload.erase", outcome, channel: "system", actor, requestId };
+}
+
+function textsIn({ first, others }: QuotedTexts): readonly ErasedPayload[] {
+  return first ? [first, ...others] : others;
 }
 
 /** The first task that continues a conversation, other than these. */

@@ -2,68 +2,78 @@ import { Problem } from "../../base/errors.ts";
 import type { Signal } from "../../base/signal.ts";
 import type { LedgerHistories } from "../../gate/ledger-histories.ts";
 import type { ErasedPayload } from "../../ledger/proof/erasure.ts";
-import type { LedgerLists } from "../../ledger/reading/lists.ts";
-import { type ParsedEntry, parsedEntry } from "../../ledger/reading/parsed-entry.ts";
-import type { Sql, Tx } from "../../store/db.ts";
-import type { ErasedResponses } from "../signals.ts";
+import type { Db, Sql, Tx } from "../../store/db.ts";
+import type { ErasedResponses, TaskSignals } from "../signals.ts";
+import {
+  type AnswerParts,
+  answersTo,
+  backgroundIdOf,
+  backgroundIdsOf,
+  type RequestEntry,
+} from "./client-requests.ts";
+import { deleteEventsOf, eraseEventsOf } from "./response-events.ts";
 
-/** A stored response to be erased. */
+/** What is erased together with an entry of a response. */
 export interface ErasedResponse {
-  readonly id: string;
-  /** The texts of all attempts, which the ledger proves to belong to the request. */
+  /** Undefined if it is not stored. */
+  readonly id: string | undefined;
+  /** The answers, if the entry is the request. */
   readonly payloads: readonly ErasedPayload[];
+  /** Whether it can no longer be found. Otherwise, only its events are erased. */
+  readonly isForgotten: boolean;
 }
 
 /**
- * The stored response to a request, or null.
- * @throws Problem 409 `task_unfinished` if it is in progress
+ * The response that an entry belongs to, or null. The ledger decides what belongs to it: its row only shows its id.
+ * @throws Problem 409 `task_unfinished` if a text of the response may still be recorded
  */
-export async function storedResponseTo(
-  {
-    db,
-    lists,
-    histories,
-  }: {
-    readonly db: Pick<Sql, "get">;
-    readonly lists: Pick<LedgerLists, "read" | "size">;
-    readonly histories: Pick<LedgerHistories, "of">;
-  },
+export async function erasedWith(
+  parts: AnswerParts & { readonly db: Pick<Sql, "get"> },
   workspaceId: number,
-  request: ParsedEntry & { readonly seq: number },
+  target: RequestEntry,
 ): Promise<ErasedResponse | null> {
-  if (request.action !== "model.call" && request.action !== "response.dispatch") return null;
-  const row = await db.get<{ id: string; outcome_seq: number }>(
-    "SELECT id, outcome_seq FROM responses INDEXED BY responses_request WHERE workspace_id = $1 AND request_seq = $2",
-    [workspaceId, request.seq],
-  );
-  if (!row) return null;
-  const { id, outcome_seq: outcomeSeq } = row;
-  // Not by the row: if someone changed it, the response could never be erased.
-  if (histories.of(workspaceId).openResponses.has(request.seq)) {
-    throw new Problem("task_unfinished", `The response ${id} has not ended. Cancel it first.`);
+  const { action, phase, task, detail, seq } = target;
+  const isClients = action === "model.call" || action === "response.dispatch";
+  if (!isClients || task !== undefined || detail?.dialect !== "responses") return null;
+  const id = backgroundIdOf(target);
+  if (phase === "intent") {
+    const payloads = await answersTo(parts, workspaceId, target);
+    return { id: id ?? (await storedId(parts.db, workspaceId, "request", seq)), payloads, isForgotten: true };
   }
-  const last = outcomeSeq > 0 ? outcomeSeq : await lists.size(workspaceId);
-  return { id, payloads: await answersTo(lists, workspaceId, request, last) };
+  if (id !== undefined) await requireEnded(parts, workspaceId, id);
+  const answered = await storedId(parts.db, workspaceId, "outcome", seq);
+  const isForgotten = answered !== undefined && (id === undefined || id === answered);
+  return { id: id ?? answered, payloads: [], isForgotten };
 }
 
-/** The texts of all attempts at a request, up to the entry `last`. */
-async function answersTo(
-  lists: Pick<LedgerLists, "read">,
+/** Without the index, it would read all responses of the workspace. */
+async function storedId(
+  db: Pick<Sql, "get">,
   workspaceId: number,
-  request: ParsedEntry & { readonly seq: number },
-  last: number,
-): Promise<readonly ErasedPayload[]> {
-  const payloads: ErasedPayload[] = [];
-  const span = { first: request.seq + 1, last, order: "asc" } as const;
-  for (const action of new Set(["model.call", request.action])) {
-    for await (const entries of lists.read(workspaceId, { action }, span)) {
-      for (const { seq, bytes } of entries) {
-        const { request_id: id, output_hash: output } = parsedEntry(bytes);
-        if (id === request.request_id && output !== undefined) payloads.push({ seq, kind: "output" });
-      }
-    }
-  }
-  return payloads;
+  column: "request" | "outcome",
+  seq: number,
+): Promise<string | undefined> {
+  const row = await db.get<{ id: string }>(
+    `SELECT id FROM responses INDEXED BY responses_${column} WHERE workspace_id = $1 AND ${column}_seq = $2`,
+    [workspaceId, seq],
+  );
+  return row?.id;
+}
+
+/** @throws Problem 409 `task_unfinished`: its events may repeat texts of an earlier attempt */
+async function requireEnded(
+  { lists, histories }: Pick<AnswerParts, "lists" | "histories">,
+  workspaceId: number,
+  id: string,
+): Promise<void> {
+  const open = await backgroundIdsOf(lists, workspaceId, [...histories.of(workspaceId).openResponses]);
+  if (open.has(id))
+    throw new Problem("task_unfinished", `The response ${id} has not ended. Cancel it first.`);
+}
+
+interface EventParts extends Pick<AnswerParts, "lists"> {
+  readonly db: Pick<Db, "tx">;
+  readonly signals: Pick<TaskSignals, "responsesErased">;
 }
 
 /** Notified of the responses whose texts were erased, so that no open stream sends them. */
@@ -78,7 +88,7 @@ export async function forgetResponse(
 ): Promise<void> {
   const key = [workspaceId, id];
   await tx.run("DELETE FROM response_items WHERE workspace_id = $1 AND response_id = $2", key);
-  await tx.run("DELETE FROM response_events WHERE workspace_id = $1 AND response_id = $2", key);
+  await deleteEventsOf(tx, workspaceId, [id]);
   await tx.run("DELETE FROM responses WHERE workspace_id = $1 AND id = $2", key);
   tx.onCommit(() => erased.emit({ workspaceId, ids: [id] }));
 }
@@ -102,30 +112,31 @@ export async function forgetResponsesUpTo(
   tx.onCommit(() => erased.emit({ workspaceId, upTo }));
 }
 
-/** Erases the stored events of responses whose request or answer is in one of these entries. */
+/** Erases the stored events of background responses. */
 export async function eraseResponseEvents(
   tx: Tx,
   workspaceId: number,
-  seqs: readonly number[],
+  ids: Iterable<string>,
   erased: TellErased,
 ): Promise<void> {
-  const ids = new Set<string>();
-  for (const seq of seqs) {
-    for (const column of ["request", "outcome"]) {
-      // Without the index, each would read all responses of the workspace.
-      const rows = await tx.all<{ id: string }>(
-        `SELECT id FROM responses INDEXED BY responses_${column} WHERE workspace_id = $1 AND ${column}_seq = $2`,
-        [workspaceId, seq],
-      );
-      for (const { id } of rows) ids.add(id);
-    }
-  }
-  for (const id of ids)
-    await tx.run("DELETE FROM response_events WHERE workspace_id = $1 AND response_id = $2", [
-      workspaceId,
-      id,
-    ]);
-  tx.onCommit(() => erased.emit({ workspaceId, ids: [...ids] }));
+  const all = [...ids];
+  for (const id of all) await eraseEventsOf(tx, workspaceId, id);
+  tx.onCommit(() => erased.emit({ workspaceId, ids: all }));
+}
+
+/** Erases the stored events of the background responses that some texts belong to. */
+export async function eraseEventsWith(
+  { db, lists, signals }: EventParts,
+  workspaceId: number,
+  texts: readonly ErasedPayload[],
+): Promise<void> {
+  const ids = await backgroundIdsOf(
+    lists,
+    workspaceId,
+    texts.map(({ seq }) => seq),
+  );
+  if (ids.size === 0) return;
+  await db.tx((tx) => eraseResponseEvents(tx, workspaceId, ids, signals.responsesErased));
 }
 
 /**

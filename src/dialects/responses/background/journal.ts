@@ -1,4 +1,5 @@
 import type { Db, Tx } from "../../../store/db.ts";
+import { mayStoreEvents } from "../../../tasks/erasure/response-events.ts";
 import { encodeNamed } from "../../../tasks/events/frames.ts";
 import type { EventLog } from "../../../tasks/events/log.ts";
 import { findBlock, RESPONSE_EVENTS, readBlock, saveEvents } from "../../../tasks/events/store.ts";
@@ -77,7 +78,7 @@ export class ResponseJournal {
     await this.#db.tx(async (tx) => {
       const { workspaceId, id } = this.#subject;
       const from = log.savedUpTo;
-      await saveEvents(tx, workspaceId, id, from + 1, frames, RESPONSE_EVENTS);
+      await saveFrames(tx, { workspaceId, id }, from + 1, frames);
       tx.onCommit(() => {
         log.publishFrame(() => frame);
         log.saved(from + frames.length);
@@ -114,7 +115,9 @@ export async function saveEnd(tx: Tx, { workspaceId, id }: JournalKey, log: Even
   const frames = log.after(log.savedUpTo);
   const last = log.nextId - 1;
   if (frames.length > 0) await saveUpTo(tx, { workspaceId, id }, log, frames);
-  else if (last > 1) await tx.run(MARKER, [workspaceId, id, last, new Uint8Array()]);
+  else if (last > 1 && (await mayStoreEvents(tx, workspaceId, id, last))) {
+    await tx.run(MARKER, [workspaceId, id, last, new Uint8Array()]);
+  }
 }
 
 /** A block without events. */
@@ -129,8 +132,19 @@ async function saveUpTo(
 ): Promise<void> {
   if (frames.length === 0) return;
   const from = log.savedUpTo;
-  await saveEvents(tx, workspaceId, id, from + 1, frames, RESPONSE_EVENTS);
+  await saveFrames(tx, { workspaceId, id }, from + 1, frames);
   tx.onCommit(() => log.saved(from + frames.length));
+}
+
+async function saveFrames(
+  tx: Tx,
+  { workspaceId, id }: JournalKey,
+  firstId: number,
+  frames: readonly Uint8Array[],
+): Promise<void> {
+  const lastId = firstId + frames.length - 1;
+  if (!(await mayStoreEvents(tx, workspaceId, id, lastId))) return;
+  await saveEvents(tx, workspaceId, id, firstId, frames, RESPONSE_EVENTS);
 }
 
 /** The id of a response's last stored event; 1, the derived event, if none is stored. */

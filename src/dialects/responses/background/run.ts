@@ -12,6 +12,7 @@ import { deletePayloads, erasureDetail } from "../../../ledger/erase.ts";
 import type { Ledger } from "../../../ledger/ledger.ts";
 import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
 import { type Db, StoreUnavailable, type Tx } from "../../../store/db.ts";
+import { eraseEventsOf } from "../../../tasks/erasure/response-events.ts";
 import type { EventLog } from "../../../tasks/events/log.ts";
 import type { ConversationMemory, OpenConversation } from "../../../tasks/run/conversation-memory.ts";
 import type { TaskSignals } from "../../../tasks/signals.ts";
@@ -301,7 +302,7 @@ async function eraseAnswer(
   const { workspaceId, id, dispatchSeq } = open;
   const { actor = "system", agent, request_id: requestId } = entry;
   const erased = await deletePayloads(tx, workspaceId, [{ seq: outcome, kind: "output" }]);
-  await tx.run("DELETE FROM response_events WHERE workspace_id = $1 AND response_id = $2", [workspaceId, id]);
+  await eraseEventsOf(tx, workspaceId, id);
   await ledger.append(tx, workspaceId, {
     ...{ phase: "single", action: "payload.erase", outcome: "succeeded", channel: "system" },
     ...{ actor, agent, requestId },

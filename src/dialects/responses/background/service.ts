@@ -342,7 +342,7 @@ export class BackgroundResponses {
       if (workspaceId !== erased.workspaceId || !isMeant) continue;
       const open = this.#open.get(id);
       // What is in progress is erased when it ends.
-      if (open && !open.isAnswered) continue;
+      if (open && !open.isAnswered && !open.end) continue;
       this.#hub.erased(id);
       reading.erased();
     }
