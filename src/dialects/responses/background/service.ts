@@ -303,7 +303,7 @@ export class BackgroundResponses {
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw error;
       }
-      await writableSoon(this.#parts.clock, open);
+      await writableSoon(this.#parts.clock, open, entry);
     }
   }
 
