@@ -44,11 +44,11 @@ function watchAttempts(): number[] {
   return held;
 }
 
-/** The smaller writes before an intent succeed, as on a disk that is nearly full. */
-function refuseIntents({ gateway }: ResponsesStage): () => void {
+/** The smaller writes before an intent succeed, as on a disk that is nearly full. @param phase others are written */
+function refuseCalls({ gateway }: ResponsesStage, phase = "intent"): () => void {
   const file = ownConnection(gateway.dataDir);
   file.run(`CREATE TEMP TRIGGER full BEFORE INSERT ON main.ledger
-    WHEN NEW.bytes LIKE '{"action":"model.call"%"phase":"intent"%' BEGIN SELECT RAISE(ABORT, 'full'); END`);
+    WHEN NEW.bytes LIKE '{"action":"model.call"%"phase":"${phase}"%' BEGIN SELECT RAISE(ABORT, 'full'); END`);
   return () => file.run("DROP TRIGGER full");
 }
 
@@ -76,7 +76,7 @@ test("its conversation is counted once, however often it is read again, and no w
   stage.upstream.script("first", { response: responseOf([textItem(LONG)]) });
   const previous = await dispatch(stage, { background: false });
   stage.upstream.script("other", { events: eventsOf(responseOf([textItem("Good evening")])) });
-  const allow = refuseIntents(stage);
+  const allow = refuseCalls(stage);
   const held = watchAttempts();
   // Another provider does not know the earlier response, so its text is sent.
   const id = await dispatch(stage, { model: "second/other", previous_response_id: previous });
@@ -103,7 +103,7 @@ describe("the entries of a waiting response state what ended it:", () => {
   ])("%s", async (_, method, path, recorded, message) => {
     stage = await openResponsesStage();
     const held = watchAttempts();
-    refuseIntents(stage);
+    refuseCalls(stage);
     const id = await dispatch(stage);
     await until(() => held.length >= 1);
     const { gateway } = stage;
@@ -121,5 +121,31 @@ describe("the entries of a waiting response state what ended it:", () => {
     else expect(error).toMatchObject({ code: "agent_stopped", message: expect.stringContaining(message) });
     expect(await unsentCalls(stage)).toEqual([`${recorded[0]} 1`]);
     expect(stage.upstream.requests.length).toBe(0);
+  });
+});
+
+describe("what ended a waiting response is its error, even if the call's own entry cannot be written:", () => {
+  test.each([
+    ["a stop", "agent_stopped", "POST", "/stop", undefined],
+    [
+      "a policy",
+      "model_forbidden",
+      "PATCH",
+      "",
+      { tier_policy: { tiers: [1], models: { allow: [], deny: ["*"] } } },
+    ],
+  ])("%s", async (_, code, method, path, body) => {
+    stage = await openResponsesStage();
+    const waiting = stage;
+    const held = watchAttempts();
+    refuseCalls(stage, "%");
+    const id = await dispatch(stage);
+    await until(() => held.length >= 1);
+    const changed = await stage.gateway.call(method, `/v1/agents/clerk${path}`, body ? { body } : {});
+    expect(changed.status).toBe(200);
+    await until(async () => (await statusOf(waiting, id)) !== "in_progress");
+    const { error } = (await stage.ask("GET", `/${id}`)).body;
+    expect(error).toMatchObject({ code, message: expect.not.stringContaining("ledger") });
+    expect(await unsentCalls(stage)).toEqual(["denied 1"]);
   });
 });

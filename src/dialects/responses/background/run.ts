@@ -110,6 +110,7 @@ async function runWith(
     source: "background",
     via,
   };
+  let refusal = null as Problem | null;
   const result = await gate.perform<ResponseFailure | null>(
     CALL,
     origin,
@@ -117,14 +118,19 @@ async function runWith(
     async (call) => {
       const attempt = { open, entry, journal, headers, memory, sent, bytes };
       // One call, however often it is tried: it counts as unsent at most once.
-      const { body } = await modelCalls.serve(call, "responses", () =>
-        callWhenWritable(parts, call, attempt),
-      );
+      const { body } = await modelCalls
+        .serve(call, "responses", () => callWhenWritable(parts, call, attempt))
+        .catch((error: unknown) => {
+          if (error instanceof Problem) refusal = error;
+          throw error;
+        });
       return body instanceof ReadableStream ? await publish(body, journal) : null;
     },
   );
   if (result.ok) return result.value;
-  return failed(result.problem.code, result.problem.message);
+  // The refusal is the reason, even if its own entry cannot be written.
+  const { code, message } = refusal ?? result.problem;
+  return failed(code, message);
 }
 
 /** Ends the items of earlier attempts. Only once: nothing more is known of them if the model is called again. */
