@@ -197,6 +197,9 @@ export class PassingStream {
   async #answer(): Promise<ReceivedAnswer> {
     const { attempt, reader } = this.#parts;
     const pause = (bytes: number) => takeTurn(attempt.call.caller.workspaceId, { bytes });
+    // A stop ends all streams of a workspace at once. Each takes a turn before its bytes are copied.
+    const turn = pause(this.#received.length);
+    if (turn) await turn;
     const answer = await reader.answerOf(this.#received.joined(), pause);
     attempt.receivedBytes = answer.textBytes;
     return answer;
