@@ -30,11 +30,15 @@ async function append(count: number): Promise<void> {
 const newest = (lists: LedgerLists, filter: object = {}, limit = 20) =>
   lists.find(1, filter, { order: "desc", limit }).then(({ entries }) => entries.map(({ seq }) => seq));
 
-/** Lists, with a count of the ledger's rows that they read. */
-function counting(): { lists: LedgerLists; rows: () => number } {
+/** Lists, with a count of the ledger's rows that they read, and of its tiles. */
+function counting(): { lists: LedgerLists; rows: () => number; tiles: () => number } {
   let rows = 0;
+  let tiles = 0;
   const db: Pick<Sql, "all" | "get"> = {
-    get: bench.db.get.bind(bench.db),
+    get(sql, params) {
+      if (sql.includes("FROM ledger_tiles ")) tiles += 1;
+      return bench.db.get(sql, params);
+    },
     async all<Row>(sql: string, params?: Parameters<Sql["all"]>[1]) {
       const found = await bench.db.all<Row>(sql, params);
       if (sql.includes("FROM ledger ")) rows += found.length;
@@ -44,6 +48,7 @@ function counting(): { lists: LedgerLists; rows: () => number } {
   const lists = new LedgerLists({ db, heads: bench.heads, faults: { report() {} } });
   return {
     lists,
+    tiles: () => tiles,
     rows() {
       const read = rows;
       rows = 0;
@@ -140,5 +145,43 @@ describe("an entry that is changed after a list has checked the last block", () 
     await append(5);
     change(110, "oversight.nope");
     await expect(newest(bench.lists, { action: "nothing.such" })).rejects.toThrow(LedgerChanged);
+  });
+});
+
+describe("reads that begin together read each block once:", () => {
+  const firstEntries = (lists: LedgerLists, count: number) =>
+    Promise.all(Array.from({ length: count }, (_, at) => lists.entry(1, at + 1)));
+
+  test("a complete block", async () => {
+    await append(2 * BLOCK);
+    const { lists, rows, tiles } = counting();
+    const found = await firstEntries(lists, 100);
+    expect(found.map((entry) => entry?.seq)).toEqual(found.map((_, at) => at + 1));
+    expect(rows()).toBe(BLOCK);
+    const before = tiles();
+    expect(await firstEntries(lists, 100)).toEqual(found);
+    expect([rows(), tiles() - before]).toEqual([100, 1]);
+  });
+
+  test("the last block, and what was appended to it", async () => {
+    await append(100);
+    const { lists, rows } = counting();
+    await firstEntries(lists, 50);
+    // Each also reads its own entry.
+    expect(rows()).toBe(100 + 50);
+    await append(20);
+    await firstEntries(lists, 50);
+    expect(rows()).toBe(20 + 50);
+  });
+
+  test("and fail together if the block was changed", async () => {
+    await append(2 * BLOCK);
+    bench.own.exec("DROP TRIGGER ledger_no_update");
+    bench.own.exec("UPDATE ledger SET bytes = replace(bytes, '\"t7\"', '\"t9\"') WHERE seq = 7");
+    const { lists } = counting();
+    const reads = () => Promise.allSettled([1, 2, 7].map((seq) => lists.entry(1, seq)));
+    for (const read of [...(await reads()), ...(await reads())]) {
+      expect(read).toMatchObject({ status: "rejected", reason: expect.any(LedgerChanged) });
+    }
   });
 });

@@ -72,4 +72,16 @@ describe("conversations in progress", () => {
     expect(room.held).toBeLessThanOrEqual(LIMITS.whole);
     expect(codeOf(() => open(1, 12).grow(9_000))).toContain("The server's conversations");
   });
+
+  test("count what they had before a refused addition, and not the addition", () => {
+    const { room } = bench();
+    const [one, two] = [room.open(1, () => {}), room.open(1, () => {})];
+    one.add(9_000);
+    two.add(9_000);
+    const before = room.held;
+    expect(codeOf(() => two.add(9_000))).toContain("conversations_full");
+    expect(room.held).toBe(before);
+    two.add(1_000);
+    expect(room.held).toBe(before + 1_000);
+  });
 });

@@ -1,3 +1,4 @@
+import { SharedWork } from "../../base/shared-work.ts";
 import type { Sql } from "../../store/db.ts";
 import { leafHash } from "../entry.ts";
 import { LedgerChanged } from "../ledger-changed.ts";
@@ -19,6 +20,7 @@ const RANGE = "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND s
 export class CheckedEntries {
   readonly #db: Pick<Sql, "all" | "get">;
   readonly #leaves = new Map<string, Uint8Array>();
+  readonly #reads = new SharedWork<Uint8Array | undefined>();
 
   constructor(db: Pick<Sql, "all" | "get">) {
     this.#db = db;
@@ -27,14 +29,16 @@ export class CheckedEntries {
   /** The concatenated leaves of a block; undefined if the stored tile does not have the block's hash. */
   async leavesOf(workspaceId: number, block: number, root: Uint8Array): Promise<Uint8Array | undefined> {
     const key = `${workspaceId}/${block}`;
-    const known = this.#leaves.get(key);
-    if (known) return known;
+    return this.#leaves.get(key) ?? this.#reads.run(key, () => this.#readLeaves(workspaceId, block, root));
+  }
+
+  async #readLeaves(workspaceId: number, block: number, root: Uint8Array): Promise<Uint8Array | undefined> {
     const hashes = await readTile(this.#db, workspaceId, 0, block);
     // Hashing a tile takes 110 µs.
     if (hashes?.length !== BLOCK * HASH_BYTES || !isEqual(rootOfComplete(hashes), root)) return undefined;
     const [oldest] = this.#leaves.keys();
     if (oldest !== undefined && this.#leaves.size >= REMEMBERED) this.#leaves.delete(oldest);
-    this.#leaves.set(key, hashes);
+    this.#leaves.set(`${workspaceId}/${block}`, hashes);
     return hashes;
   }
 

@@ -1,3 +1,4 @@
+import { SharedWork } from "../../base/shared-work.ts";
 import type { Sql } from "../../store/db.ts";
 import { leafHash } from "../entry.ts";
 import type { TreeHead } from "../proof/check.ts";
@@ -37,6 +38,7 @@ export class CheckedTails {
   readonly #db: Pick<Sql, "all" | "get">;
   /** By workspace, the least recently changed first. */
   readonly #tails = new Map<number, GrowingTail>();
+  readonly #checks = new SharedWork<GrowingTail>();
 
   constructor(db: Pick<Sql, "all" | "get">) {
     this.#db = db;
@@ -48,11 +50,15 @@ export class CheckedTails {
    */
   async at(workspaceId: number, signed: TreeHead): Promise<CheckedTail> {
     const known = this.#tails.get(workspaceId);
-    if (known?.block === blockOf(signed.size)) {
-      if (known.tree.size >= signed.size) return known;
-      const grown = await this.#grown(workspaceId, known, signed);
-      if (grown) return grown;
-    }
+    const before = known?.block === blockOf(signed.size) ? known : undefined;
+    if (before && before.tree.size >= signed.size) return before;
+    return this.#checks.run(`${workspaceId}/${signed.size}`, () => this.#check(workspaceId, before, signed));
+  }
+
+  /** @param before the same block, as far as it was checked before */
+  async #check(workspaceId: number, before: GrowingTail | undefined, signed: TreeHead): Promise<GrowingTail> {
+    const grown = before && (await this.#grown(workspaceId, before, signed));
+    if (grown) return grown;
     const evidence = await EvidenceReader.open(this.#db, workspaceId, signed);
     const block = blockOf(signed.size);
     const tail = { block, tree: evidence.tree, leaves: new Uint8Array(BLOCK * HASH_BYTES), bits: new Map() };

@@ -1,3 +1,4 @@
+import { SharedWork } from "../../base/shared-work.ts";
 import type { Sql } from "../../store/db.ts";
 import { type LedgerFaults, reportChanged } from "../faults.ts";
 import type { LedgerHeads } from "../heads/heads.ts";
@@ -44,13 +45,15 @@ const BITS = `SELECT key, bits FROM ledger_index WHERE workspace_id = $1 AND blo
  * The first list that reaches a block of 256 entries checks all of them against the signed tree, which takes 1 ms,
  * and caches the block's hash and which entries have which keys. After that only entries that may match are read, and
  * each is checked against that hash. In the last, incomplete block, the entries appended since the previous list are
- * checked (`CheckedTails`).
+ * checked (`CheckedTails`). Lists that reach an unchecked block at the same time share its check: thousands may begin
+ * together, each before the first result is cached.
  */
 export class LedgerLists {
   readonly #parts: LedgerListsParts;
   readonly #blocks: CheckedBlocks;
   readonly #entries: CheckedEntries;
   readonly #tails: CheckedTails;
+  readonly #checks: Checked["checks"] = new SharedWork();
 
   constructor(parts: LedgerListsParts, blocks = new CheckedBlocks()) {
     this.#parts = parts;
@@ -117,7 +120,10 @@ export class LedgerLists {
   }
 
   #reading(workspaceId: number): ListReading {
-    const checked = { blocks: this.#blocks, entries: this.#entries, tails: this.#tails };
+    const checked = {
+      ...{ blocks: this.#blocks, entries: this.#entries, tails: this.#tails },
+      checks: this.#checks,
+    };
     return new ListReading(this.#parts, workspaceId, checked);
   }
 }
@@ -127,6 +133,8 @@ interface Checked {
   readonly blocks: CheckedBlocks;
   readonly entries: CheckedEntries;
   readonly tails: CheckedTails;
+  /** Checks of complete blocks in progress. Such a block is the same in every larger tree. */
+  readonly checks: SharedWork<readonly StoredEntry[]>;
 }
 
 /** One call's view of a ledger, with the size it had when the call began. */
@@ -297,8 +305,12 @@ class ListReading {
     }
   }
 
-  /** Checks the entries of a block against the signed tree, and the index against the entries. */
-  async #check(block: number): Promise<readonly StoredEntry[]> {
+  /** Checks the entries of a complete block against the signed tree, and the index against the entries. */
+  #check(block: number): Promise<readonly StoredEntry[]> {
+    return this.#checked.checks.run(`${this.#workspaceId}/${block}`, () => this.#checkNow(block));
+  }
+
+  async #checkNow(block: number): Promise<readonly StoredEntry[]> {
     const { faults } = this.#parts;
     try {
       this.#evidence ??= this.#open();

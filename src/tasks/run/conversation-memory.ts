@@ -73,16 +73,26 @@ export class OpenConversation {
   hold(messages: readonly Message[]): void {
     const added = messages.slice(this.#messages);
     if (added.length === 0) return;
-    this.#messages = messages.length;
     this.add(added.reduce((sum, message) => sum + JSON.stringify(message).length, 0));
+    this.#messages = messages.length;
   }
 
-  /** @throws AgentDenied with `CONVERSATIONS_FULL` */
+  /** @throws AgentDenied with `CONVERSATIONS_FULL`; only what was added before counts then */
   add(characters: number): void {
-    this.#characters += characters;
-    if (this.#characters <= this.#ordinary) return;
+    const before = this.#characters;
+    try {
+      this.#count(before + characters);
+    } catch (error) {
+      // Always fits: nobody else can have taken its place in the meantime.
+      this.#count(before);
+      throw error;
+    }
+  }
+
+  #count(characters: number): void {
     this.#place?.release();
-    this.#place = this.#take(this.#characters - this.#ordinary);
+    this.#place = characters > this.#ordinary ? this.#take(characters - this.#ordinary) : null;
+    this.#characters = characters;
   }
 
   close(): void {

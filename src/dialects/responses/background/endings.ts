@@ -2,6 +2,7 @@ import type { Log } from "../../../base/log.ts";
 import type { LateOutcomes } from "../../../gate/direct/late-outcomes.ts";
 import type { Ledger } from "../../../ledger/ledger.ts";
 import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
+import { FairSlots } from "../../../limits/fair-slots.ts";
 import { type Db, StoreUnavailable } from "../../../store/db.ts";
 import type { EventHub } from "../../../tasks/events/hub.ts";
 import type { EventLog } from "../../../tasks/events/log.ts";
@@ -20,27 +21,58 @@ export interface ResponseEndingsParts {
   readonly log: Log;
 }
 
+/**
+ * The maximum number of queued responses ended at once. A stop may end 10,000 of them in each workspace, and each end
+ * reads the ledger.
+ */
+const AT_ONCE = 64;
+/** Kept for workspaces without such ends, so that theirs do not wait for another workspace's stop. */
+const KEPT_FOR_OTHERS = 16;
+
 /** Writes the ends of background responses that have no answer. */
 export class ResponseEndings {
   readonly #parts: ResponseEndingsParts;
   readonly #open: OpenResponses;
+  readonly #turns = new FairSlots({
+    ...{ slots: AT_ONCE, keptForOthers: KEPT_FOR_OTHERS },
+    // The queue's own limit applies.
+    ...{ waitingPerWorkspace: Infinity, waiting: Infinity },
+  });
 
   constructor(parts: ResponseEndingsParts, open: OpenResponses) {
     this.#parts = parts;
     this.#open = open;
   }
 
-  /** Ends a response that is no longer running, or leaves it to the next start. Never rejects. */
+  /**
+   * Ends a response that has run, or leaves it to the next start. At once, since it keeps its slot until then. Never
+   * rejects.
+   */
   async end(open: OpenResponse, failure: ResponseFailure | null): Promise<void> {
     const { signal } = open.abort;
     const isDraining = !signal.aborted && failure?.code === "draining";
     if (isDraining || isShutdown(signal)) return this.#leaveToNextStart(open);
     if (open.end) return;
     open.end = endOf(signal, failure);
-    const { store, hub, late, log } = this.#parts;
-    const { workspaceId, id, dispatchSeq } = open;
+    await this.#finish(open, this.#parts.hub.find(open.id));
+  }
+
+  /** Ends a response that was aborted before it ran. Readers get its end at once; it is written in turn. Never rejects. */
+  async endQueued(open: OpenResponse): Promise<void> {
+    if (isShutdown(open.abort.signal)) return this.#leaveToNextStart(open);
+    if (open.end) return;
+    open.end = endOf(open.abort.signal, null);
     // Fetched now, so that closing the log later does not change what is stored.
-    const events = hub.find(id);
+    const events = this.#parts.hub.find(open.id);
+    const leave = await this.#turns.enter(open.workspaceId);
+    await this.#finish(open, events);
+    leave?.();
+  }
+
+  /** Never rejects. */
+  async #finish(open: OpenResponse, events: EventLog | undefined): Promise<void> {
+    const { store, late, log } = this.#parts;
+    const { workspaceId, id, dispatchSeq } = open;
     try {
       const found = await store.readDispatch(workspaceId, dispatchSeq);
       if (!found) throw new Error("the entry that dispatched a response cannot be read");

@@ -6,7 +6,7 @@ import type { Clock } from "../../../base/clock.ts";
 import { Problem } from "../../../base/errors.ts";
 import { parseJson } from "../../../base/json-limits.ts";
 import type { Call } from "../../../gate/call.ts";
-import { draining } from "../../../gate/direct/refusals.ts";
+import { draining, interrupted } from "../../../gate/direct/refusals.ts";
 import type { CallOrigin, Gate, Operation } from "../../../gate/gate.ts";
 import { deletePayloads, erasureDetail } from "../../../ledger/erase.ts";
 import type { Ledger } from "../../../ledger/ledger.ts";
@@ -92,11 +92,11 @@ async function runWith(
   parts: ResponseRunParts,
   { open, entry, log, caller, memory }: ResponseRun,
 ): Promise<ResponseFailure | null> {
-  const { db, gate, store } = parts;
+  const { db, gate, store, modelCalls } = parts;
   const { workspaceId, id, dispatchSeq, via, abort } = open;
   const { agent, ts = "", request_id: requestId = "" } = entry;
-  const bytes = await store.requestBytes(workspaceId, dispatchSeq);
-  if (!(await memory.enter(bytes * COPIES, abort.signal))) return null;
+  const bytes = (await store.requestBytes(workspaceId, dispatchSeq)) * COPIES;
+  if (!(await memory.enter(bytes, abort.signal))) return null;
   const sent = sentRequest(await store.requestOf(workspaceId, dispatchSeq, entry));
   if (!sent) return failed("interrupted", "The request was erased before it was sent.");
   const request = { previous_response_id: field(sent.value, "previous_response_id") };
@@ -111,18 +111,27 @@ async function runWith(
     source: "background",
     via,
   };
+  let refusal = null as Problem | null;
   const result = await gate.perform<ResponseFailure | null>(
     CALL,
     origin,
     { caller, limit: null },
     async (call) => {
-      const attempt = { open, entry, journal, headers, memory, sent };
-      const { body } = await callWhenWritable(parts, call, attempt);
+      const attempt = { open, entry, journal, headers, memory, sent, bytes };
+      // One call, however often it is tried: it counts as unsent at most once.
+      const { body } = await modelCalls
+        .serve(call, "responses", () => callWhenWritable(parts, call, attempt))
+        .catch((error: unknown) => {
+          if (error instanceof Problem) refusal = error;
+          throw error;
+        });
       return body instanceof ReadableStream ? await publish(body, journal) : null;
     },
   );
   if (result.ok) return result.value;
-  return failed(result.problem.code, result.problem.message);
+  // The refusal is the reason, even if its own entry cannot be written.
+  const { code, message } = refusal ?? result.problem;
+  return failed(code, message);
 }
 
 /**
@@ -142,25 +151,37 @@ async function beginJournal(db: Db, subject: JournalSubject, log: EventLog): Pro
 
 /** Waits inside the call while the intent cannot be written: each refusal of a call would be another entry. */
 async function callWhenWritable(parts: ResponseRunParts, call: Call, attempt: Attempt): Promise<ModelAnswer> {
+  const { open, entry, memory, bytes } = attempt;
   for (;;) {
     try {
       return await callModel(parts, call, attempt);
     } catch (error) {
       if (!(error instanceof StoreUnavailable) || call.ledgerSeq !== null) throw error;
     }
-    await writableSoon(parts.clock, attempt.open);
+    // The conversation before the request is not kept for the next attempt, which reads and counts it again.
+    await memory.enter(bytes, open.abort.signal);
+    await writableSoon(parts.clock, open, entry);
   }
 }
 
 /** How often to try again to begin a response while the store cannot be written. */
 const STORE_MS = 500;
 
-/** Waits a moment. @throws Problem 503 `draining` if the response is left to the next start in the meantime, or ended */
-export async function writableSoon(clock: Clock, { abort, wait }: OpenResponse): Promise<void> {
+/**
+ * Waits a moment.
+ * @throws Problem what ended the response in the meantime; 503 `draining` if it is left to the next start
+ */
+export async function writableSoon(
+  clock: Clock,
+  { abort, wait }: Pick<OpenResponse, "abort" | "wait">,
+  { agent: name }: Pick<ParsedEntry, "agent">,
+): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   clock.after(STORE_MS, resolve);
   await promise;
-  if (abort.signal.aborted || wait.signal.aborted) throw draining();
+  const { aborted, reason } = abort.signal;
+  if (aborted) throw reason instanceof Problem ? reason : interrupted(reason, name ? { name } : null);
+  if (wait.signal.aborted) throw draining();
 }
 
 type SentRequest = Pick<ReadResponsesRequest, "bytes" | "value">;
@@ -178,6 +199,8 @@ interface Attempt {
   readonly memory: RequestMemory;
   /** The request as it is sent. */
   readonly sent: SentRequest;
+  /** The memory that the request counts as, without the conversation before it. */
+  readonly bytes: number;
 }
 
 /** How many copies of a request are in memory while it is sent: as stored, as bytes, and parsed. */
@@ -202,18 +225,18 @@ class RequestMemory {
     this.#conversation = this.#open();
   }
 
-  /** Waits until there is room. False if the signal aborts first. */
+  /** Counts only this from now on, and waits until there is room. False if the signal aborts first. */
   async enter(bytes: number, signal: AbortSignal): Promise<boolean> {
     for (;;) {
       if (signal.aborted) return false;
+      this.#conversation.close();
+      this.#conversation = this.#open();
       try {
         this.#conversation.add(bytes);
         return true;
       } catch (error) {
         if (!(error instanceof AgentDenied)) throw error;
       }
-      this.#conversation.close();
-      this.#conversation = this.#open();
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#clock.after(ROOM_MS, resolve);
       await promise;
@@ -251,7 +274,7 @@ async function callModel(parts: ResponseRunParts, call: Call, attempt: Attempt):
   const request = requests.prepare(call, client, readResponsesRequest(bytes, value), (tx, answer, before) =>
     keep(parts, attempt, tx, answer, before),
   );
-  return modelCalls.serve(call, "responses", () => modelCalls.run(call, request));
+  return modelCalls.run(call, request);
 }
 
 function noMemory({ message }: AgentDenied): Problem {

@@ -83,7 +83,7 @@ export class BackgroundResponses {
     const hub = new EventHub(parts.db, RESPONSE_EVENTS);
     this.#hub = hub;
     this.#open = new OpenResponses({ running: direct.running, scheduler, hub }, (open) =>
-      this.#endings.end(open, null),
+      this.#endings.endQueued(open),
     );
     this.#endings = new ResponseEndings({ ...parts, hub, late: direct.late }, this.#open);
     parts.signals.responsesErased.listen((erased) => this.#erased(erased));
@@ -143,7 +143,7 @@ export class BackgroundResponses {
     if (!abort.signal.aborted && !wait.signal.aborted) place.enqueue(this.#queued(open));
     else {
       place.release();
-      if (abort.signal.aborted) void this.#endings.end(open, null);
+      if (abort.signal.aborted) void this.#endings.endQueued(open);
       else this.#open.leaveToNextStart(open);
     }
     return { id, seq: open.dispatchSeq, response: unansweredResponse(client.value, row, QUEUED), events };
@@ -303,7 +303,7 @@ export class BackgroundResponses {
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw error;
       }
-      await writableSoon(this.#parts.clock, open);
+      await writableSoon(this.#parts.clock, open, entry);
     }
   }
 
