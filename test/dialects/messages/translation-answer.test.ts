@@ -328,6 +328,6 @@ test("data that waits for a block that never ends is bounded", () => {
   const written: string[] = [];
   expect(() => {
     for (let count = 0; count < 17; count++) written.push(writer.part(text(megabyte)));
-  }).toThrow("too many bytes");
+  }).toThrow("too large");
   expect(written.join("")).toBe("");
 });
