@@ -8,7 +8,7 @@ import type { ReadingAnswer, ReadingProtocol } from "./protocol.ts";
 const MOST_ANSWER_FRAME = 80 * 1024 * 1024;
 /** Maximum size in bytes of an answer. The longest possible text produces about 150 MB. */
 const MOST_ANSWER = 384 * 1024 * 1024;
-/** Characters of standard error kept for the log, until the process is ready. */
+/** Maximum number of characters of standard error kept for the log, until the process is ready. */
 const MOST_STDERR = 2_000;
 
 /** How long a process may take to start: a hundred times as long as usual. */

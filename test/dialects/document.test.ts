@@ -1,4 +1,4 @@
-/** The OpenAPI document describes the endpoints for existing clients: what it says is what they send and get. */
+/** The OpenAPI document describes the endpoints for existing clients: it matches what they send and get. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import Schema from "typebox/schema";
 import { startFakeMessages } from "../support/fake-messages.ts";

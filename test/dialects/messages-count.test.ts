@@ -1,4 +1,4 @@
-/** Counting tokens before a call: by the provider where its API can, and by an estimate elsewhere. */
+/** Counting tokens before a call: by the provider if its API can, otherwise by an estimate. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Providers of Messages that fail: what the client gets, and what the ledger says. */
+/** Providers of Messages that fail: what the client gets, and what the ledger records. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { type MessagesBehaviour, sse } from "../support/fake-messages.ts";

@@ -1,4 +1,4 @@
-/** What is looked at in a request, and what passes on byte for byte. */
+/** What is inspected in a request, and what is passed on byte for byte. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { readChatRequest } from "../../src/dialects/chat/request.ts";

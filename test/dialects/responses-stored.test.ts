@@ -1,4 +1,4 @@
-/** Responses that are kept: whose they are, and what becomes of them. */
+/** Stored responses: who owns them, and what becomes of them. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";

@@ -46,7 +46,7 @@ export function endingOf(part: StreamPart | undefined): ResponseEnd | undefined 
 export interface EndedRequest {
   readonly ending: ResponseEnd;
   readonly received: Pick<ResponseCollector, "bytes">;
-  /** Bytes sent, and the part of them that is content. Called only if needed. */
+  /** The number of bytes sent, and how many of them are content. Called only if needed. */
   readonly sentBytes: () => number;
   readonly contentBytes: () => number;
   /** Whether the text that was sent has more bytes than this. */

@@ -27,7 +27,7 @@ export interface RequestOptions {
   /** How long the upstream may be silent. Each progress notification restarts it. */
   readonly silenceMs: number;
   readonly totalMs: number;
-  /** The request may change something, so the error says if its outcome is unknown. */
+  /** Whether the request may change something. If so, an error states when its outcome is unknown. */
   readonly acts: boolean;
   readonly progress?: (progress: Progress) => void;
 }

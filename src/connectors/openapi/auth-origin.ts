@@ -11,7 +11,7 @@ export type PinOrigin = (origin: string) => Promise<void>;
  */
 export class AuthOrigin {
   readonly #pin: PinOrigin;
-  /** The document decides where calls go, and so where the secret would go. */
+  /** Whether the document decides where calls go, and so where the secret would go. */
   readonly #isNamedByDocument: boolean;
   #origin: string | undefined;
 

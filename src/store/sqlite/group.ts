@@ -185,7 +185,7 @@ export class GroupCommit {
       return undone(group, written, error);
     } finally {
       this.#syncing = null;
-      // Those who wait for it go on after this function has returned or reported the commit.
+      // Waiters continue only after this function has returned or reported the commit.
       resolve();
     }
     for (const tx of written) tx.committed();
@@ -229,7 +229,7 @@ export class GroupCommit {
     try {
       if (this.#connection.database.inTransaction) this.#connection.run("ROLLBACK");
     } catch {
-      // Whatever prevents the rollback also prevents the next group from beginning, which reports it.
+      // Whatever prevents the rollback also prevents the next group, which then reports it.
     }
   }
 

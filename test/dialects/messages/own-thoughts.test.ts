@@ -1,4 +1,4 @@
-/** A conversation that goes on with a model of Anthropic's after one of another provider. */
+/** A conversation that continues with one of Anthropic's models after another provider's model. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { packSignature } from "../../../src/dialects/translation/signatures.ts";

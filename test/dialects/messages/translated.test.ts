@@ -1,4 +1,4 @@
-/** Messages to models whose providers do not speak it, with Anthropic's own client. */
+/** Messages to models whose providers do not support that API, with Anthropic's own client. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createAnthropic } from "@ai-sdk/anthropic";
 import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";

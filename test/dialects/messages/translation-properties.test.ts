@@ -1,4 +1,4 @@
-/** Answers and conversations there and back, for generated ones. */
+/** Generated answers and conversations, translated there and back. */
 import { expect, test } from "bun:test";
 import type {
   LanguageModelV4Content,
