@@ -53,7 +53,7 @@ export class ToolPage {
 
 /**
  * Tells another Gatehouse which Gatehouse instances lie behind each tool, so that it can leave out tools that lead
- * back to it. Otherwise two that connect to each other would list their tools endlessly.
+ * back to it. Otherwise two instances that connect to each other would list their tools endlessly.
  */
 export interface ToolPaths {
   readonly instance: string;

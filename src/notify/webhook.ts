@@ -46,7 +46,7 @@ export interface WebhookParts extends Receiver {
  */
 const AT_ONCE = 16;
 const AT_ONCE_PER_WORKSPACE = 8;
-/** Deliveries of one workspace read at a time. */
+/** Maximum number of deliveries of one workspace read at a time. */
 const LOOK_LIMIT = 100;
 /** Pauses between retries: over 17 hours in all, after the example of Standard Webhooks. */
 export const RETRY_MS: readonly number[] = [

@@ -14,7 +14,7 @@ export type ResponseEnd =
       readonly failure: ModelFailure;
       readonly error: unknown;
       readonly usage?: ProviderUsage;
-      /** The stream broke without an error from the provider. */
+      /** Set if the stream broke without an error from the provider. */
       readonly isBroken?: true;
     }
   | { readonly status: "cancelled"; readonly usage?: ProviderUsage };

@@ -3,7 +3,7 @@ import type { RandomSource } from "../../base/ids.ts";
 
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 30_000;
-/** Consecutive calls without an answer that open the breaker. */
+/** Number of consecutive calls without an answer that open the breaker. */
 const LOSSES = 5;
 
 /** Permission for one call, with which its outcome is reported. */

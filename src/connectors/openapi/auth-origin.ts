@@ -21,7 +21,7 @@ export class AuthOrigin {
     this.#origin = definition.authOrigin;
   }
 
-  /** The document was never read, so it is not yet known where `auth` may go. */
+  /** Whether it is not yet known where `auth` may go, because the document was never read. */
   get isOpen(): boolean {
     return this.#isNamedByDocument && this.#origin === undefined;
   }

@@ -5,9 +5,9 @@ import { chunksOf } from "./chunks.ts";
 const LINE_FEED = 0x0a;
 /** Maximum number of characters of standard error that an error repeats. */
 const TAIL_CHARACTERS = 4_096;
-/** Characters kept: masking may leave fewer of them to show. */
+/** Maximum number of characters kept: masking may leave fewer of them to show. */
 const KEPT_CHARACTERS = TAIL_CHARACTERS + 12_288;
-/** Lines written to the log. */
+/** Maximum number of lines written to the log per minute. */
 const LINES_A_MINUTE = 60;
 const LINE_CHARACTERS = 1_000;
 
