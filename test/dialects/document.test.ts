@@ -34,7 +34,7 @@ const CASES = [
   ["/v1/embeddings", { model: "up/vectors", input: ["one", "two"] }, "OpenAiError", false],
 ] as const;
 
-/** Whether a value is as a schema of the document describes it. */
+/** Whether a value matches a schema of the document. */
 const isMatch = (schema: object, value: unknown) => Schema.Check(schema, value);
 
 test.each(CASES)(

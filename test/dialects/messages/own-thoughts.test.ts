@@ -57,7 +57,7 @@ test("Anthropic's own thoughts are passed on, and a message with only foreign th
   expect(sent()).toEqual([...USER, assistant(own), ...USER]);
   await ask([...USER, assistant(own, foreign), ...USER, assistant(foreign), ...USER]);
   expect(sent()).toEqual([...USER, assistant(own), ...USER, ...USER]);
-  // Words that look like one are not.
+  // Text that merely looks like a signature is kept.
   const words = { role: "user", content: "gth1. is a prefix" };
   await ask([words]);
   expect(sent()).toEqual([words]);

@@ -168,7 +168,7 @@ test("thoughts come with a signature, and go back with it in the provider's own 
     summary: [{ type: "summary_text", text: "Which weather?" }],
   });
 
-  // What one kind has signed says nothing to another.
+  // One kind of provider cannot use what another kind has signed.
   await goBack("gemini/first", openai.content);
   expect(JSON.stringify(stage.google.requests.at(-1)?.body)).not.toContain("Which weather?");
 });

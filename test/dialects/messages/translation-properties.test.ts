@@ -22,7 +22,7 @@ const TARGETS = [
   { provider: "work", kind: "openai", supportedUrls: {} },
 ] as const;
 
-/** What each kind signs with. */
+/** The metadata with which each kind signs. */
 const METADATA: Readonly<Record<string, SharedV4ProviderMetadata>> = {
   google: { google: { thoughtSignature: "c2lnbmVk" } },
   "openai-compatible": { up: { thoughtSignature: "c2lnbmVk" } },

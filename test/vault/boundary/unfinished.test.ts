@@ -10,7 +10,7 @@ import { EMBEDDINGS, type House, startHouse, type Workspace, workspaceOf } from 
  */
 /**
  * Puts a document into the state `building` or `removing`: its parts exist, but no live segment refers to them. It
- * must be alone in its scope.
+ * must be the only document in its scope.
  */
 function unfinish({ dataDir }: TestGateway, id: string, state: "building" | "removing"): void {
   const database = ownConnection(dataDir);
