@@ -24,7 +24,7 @@ function unfinish({ dataDir }: TestGateway, id: string, state: "building" | "rem
       if (!row) throw new Error("no such document");
       database.query("UPDATE vault_documents SET state = ? WHERE key = ?").run(state, row.key);
       database.query("DELETE FROM vault_metadata WHERE document_key = ?").run(row.key);
-      // Of a hidden document the segments are gone; here they stay, and no search may read them.
+      // The segments of a hidden document are normally gone; here they stay, and no search may read them.
       database
         .query(`UPDATE vault_segments SET live = 0, document_key = ?1 WHERE scope_id = ?2`)
         .run(row.key, row.scope_id);
