@@ -1,4 +1,4 @@
-/** The documents agree with the repository: paths, routes, sizes, dependencies. docs.test.ts runs their lines. */
+/** The documents agree with the repository: paths, routes, sizes, dependencies. docs.test.ts runs their commands. */
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,6 +1,7 @@
 /**
- * Makes the price list that is shipped from the data of @pydantic/genai-prices (MIT): an exact dev dependency. To refresh
- * it, update the package, run `scripts/prices --dated <day of its release>` and read the difference.
+ * Makes the shipped price list from the data of @pydantic/genai-prices (MIT), a dev dependency pinned to an exact
+ * version. To refresh it, update the package, run `scripts/prices --dated <day of its release>` and review the
+ * difference.
  */
 import { join } from "node:path";
 import { findProvider } from "@pydantic/genai-prices";
@@ -11,7 +12,10 @@ const ROOT = join(import.meta.dir, "../..");
 const PACKAGE = join(ROOT, "node_modules/@pydantic/genai-prices");
 export const LIST_PATH = join(ROOT, "src/models/prices/list.json");
 
-/** The provider of the source for each of our kinds, and those whose models it offers too, under the same names. */
+/**
+ * For each kind of provider, its name in the source, and the providers whose models it also offers, under the same
+ * names.
+ */
 const KINDS: Readonly<Record<string, { readonly source: string; readonly also?: readonly string[] }>> = {
   openai: { source: "openai" },
   azure: { source: "azure", also: ["openai", "anthropic"] },
@@ -53,7 +57,7 @@ type SourcePrices = Readonly<Record<string, number | { base: number; tiers: { pr
 export function packagedProviders(): unknown {
   const sources = new Set(Object.values(KINDS).map(({ source }) => source));
   const found = [...sources].map((providerId) => findProvider({ providerId }));
-  // Through JSON: the package has objects of its own classes.
+  // Converted through JSON, because the package's objects have its own classes.
   return JSON.parse(JSON.stringify(found));
 }
 
@@ -64,7 +68,7 @@ export async function packagedSource(): Promise<string> {
 }
 
 /**
- * The text of the price list: one model a line.
+ * The text of the price list: one model per line.
  * @param providers data in the format of the source
  * @param dated the day of the source, `YYYY-MM-DD`
  */
@@ -74,7 +78,7 @@ export async function listText(providers: unknown, dated: string, source: string
   const head = { dated, source, unit: "USD per million tokens", license };
   const kinds = Object.entries(KINDS).map(([kind, { source: id, also = [] }]) => {
     const twin = Object.keys(KINDS).find((each) => KINDS[each]?.source === id);
-    // A provider that is listed already under another kind.
+    // A provider that is already listed under another kind.
     if (twin !== undefined && twin !== kind) return `"${kind}":{"models":[],"also":["${twin}"]}`;
     const models = all.find((provider) => provider.id === id)?.models;
     if (!models) throw new Error(`the source has no provider ${id}`);
@@ -96,7 +100,8 @@ function rowOf({ id: model, match, prices }: SourceModel, dated: string) {
   return {
     ...{ model, match, input: input ?? "0", output: highest("output_mtok") ?? "0" },
     ...present("cached_input", highest("cache_read_mtok")),
-    // Writes for an hour cost more than those for five minutes. Answers do not tell all providers' apart.
+    // Cache writes for an hour cost more than those for five minutes, and not all providers' answers distinguish the
+    // two.
     ...present("cache_writes", highest("cache_write_mtok", "cache_write_1h_mtok")),
   };
 }

@@ -5,7 +5,7 @@ import { provide } from "./apt.ts";
 export const ZIP_READER_TESTS = "test/ledger/verify/bundle/archive/readers";
 const PACKAGES = ["unzip", "python3", "default-jdk-headless"];
 
-/** Ensures that the programs which unpack bundles in tests are installed: see `provide`. */
+/** Ensures that the programs that unpack bundles in tests are installed: see `provide`. */
 export function prepareZipReaders(say: (text: string) => void, inCi: boolean): Promise<string | undefined> {
   return provide(PACKAGES, whatIsMissing, say, inCi);
 }

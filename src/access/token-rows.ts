@@ -78,7 +78,7 @@ export interface CallerEnd {
    * outlive it.
    */
   readonly until: number;
-  /** The caller has a replaced secret in its grace period, or a session that may come from one. */
+  /** Whether the caller has a replaced secret in its grace period, or a session that may come from one. */
   readonly isReplaced: boolean;
 }
 

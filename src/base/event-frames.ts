@@ -8,7 +8,7 @@ const TRAILER_BYTES = 4;
 const LENGTHS_BYTES = 8;
 
 export interface FrameMeasure {
-  /** Maximum number of bytes that any frame claims to have, whether or not they have arrived. */
+  /** The greatest length in bytes that any frame claims to have, whether or not it has arrived. */
   readonly bytes: number;
   /** The first limit that a frame's JSON exceeds. */
   readonly excess: JsonExcess | null;

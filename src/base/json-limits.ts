@@ -142,9 +142,9 @@ export class JsonMeter {
   #isInString = false;
   /** Whether the last string may be an integer: it begins with a digit, or with an escape that may encode one. */
   #isInteger = false;
-  /** The previous part ended right after the opening quote of a string. */
+  /** Whether the previous part ended right after the opening quote of a string. */
   #isBeginning = false;
-  /** The previous part ended inside a string, right after a backslash. */
+  /** Whether the previous part ended inside a string, right after a backslash. */
   #isEscaped = false;
 
   constructor({

@@ -12,13 +12,14 @@ export const VIA_HEADER = "gatehouse-via";
  */
 export const VIA_META = "gatehouse/via";
 /**
- * In `_meta` of a tool that a Gatehouse lists to another one: the Gatehouse instances that a call to it passes
+ * In `_meta` of a tool that one Gatehouse offers to another: the Gatehouse instances that a call to it passes
  * through, nearest first.
  */
 export const PATH_META = "gatehouse/path";
 
 /**
- * Maximum number of entries; older ones are dropped. A request that has passed through this many is refused first.
+ * Maximum number of entries; older ones are dropped. A request that has passed through this many instances is
+ * refused, so none that matters is ever dropped.
  */
 export const MOST_HOPS = 16;
 
@@ -37,7 +38,7 @@ export function readMeta(meta: unknown, key: typeof VIA_META | typeof PATH_META)
   return Array.isArray(value) ? instancesOf(value) : NONE;
 }
 
-/** The header's value for a request sent by the last of these. */
+/** The value of the header for a request sent by the last of these instances. */
 export function viaText(via: Via): string {
   return via.join(", ");
 }

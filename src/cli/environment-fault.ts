@@ -71,7 +71,7 @@ export function environmentFault(error: unknown): OperatorError | undefined {
   if (error instanceof Error && sqlite === "SQLITE_ERROR" && OTHER_SCHEMA.test(error.message)) {
     return new OperatorError(
       `the database does not have the schema that Gatehouse gave it: ${error.message}`,
-      "restore the data directory from a backup; gatehouse ledger verify names what was changed",
+      "restore the data directory from a backup; gatehouse ledger verify reports what was changed",
     );
   }
   return systemFault(error);

@@ -54,7 +54,7 @@ const NEEDED: Readonly<Record<ProviderKind, (has: Present) => readonly Field[]>>
   },
 };
 
-/** Pairs of which a provider has only one: the other would have no effect. */
+/** Pairs of fields of which a provider has only one: the other would have no effect. */
 const ALTERNATIVES: readonly (readonly [kind: ProviderKind, used: Field, unused: Field])[] = [
   ["azure", "base_url", "resource"],
   ["bedrock", "api_key", "access_key_id"],
@@ -118,7 +118,10 @@ function problemsOf({ name, kind, rows, refused }: CheckedProvider, where: strin
 /** Azure's own addresses, whose paths begin with the version of the API. */
 const AZURE_HOST = /\.(?:openai|services\.ai|cognitiveservices)\.azure\.com$/i;
 
-/** What is wrong with an Azure address: the package would add the version by itself, but not to passed requests. */
+/**
+ * What is wrong with an Azure address: the package adds the version to its own requests, but requests that pass
+ * through would lack it.
+ */
 function unversioned(rows: readonly ResolvedValue[]): ConfigProblem[] {
   return rows.flatMap(({ path, key, value, detail }) => {
     const url = path[2] === "base_url" ? URL.parse(String(value)) : null;
@@ -143,7 +146,7 @@ function noEffect(kind: ProviderKind, field: string, has: Present): string | und
     return `has no effect with kind ${kind}; it belongs to kind ${kinds.join(", ")}`;
   }
   const pair = ALTERNATIVES.find(([of, used, unused]) => of === kind && unused === field && has.has(used));
-  return pair && `has no effect beside ${pair[1]}; remove one of them`;
+  return pair && `has no effect together with ${pair[1]}; remove one of them`;
 }
 
 const KINDS: readonly ProviderKind[] = [

@@ -36,7 +36,7 @@ function aliases(values: readonly ResolvedValue[], providers: ReadonlySet<string
       const repeatsNothing = target.includes("*") && !(path[1] ?? "").includes("*");
       if (isKnown && !repeatsNothing) return [];
       const message = repeatsNothing
-        ? `is ${target}, whose * repeats nothing: the alias has none`
+        ? `is ${target}, whose * has nothing to repeat: the alias has no *`
         : `is ${target}, which is neither a model of a configured provider nor a configured tier`;
       return [{ key: plainName(key), where: detail, message }];
     });

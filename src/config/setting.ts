@@ -12,14 +12,14 @@ export interface Setting<Schema extends TSchema = TSchema> extends SettingKind<S
   readonly flag: string | undefined;
   /** False for settings needed before the file is read, and for secrets that do not belong in a file. */
   readonly inFile: boolean;
-  /** Required for each item it belongs to (a provider, a price or a tier). */
+  /** Whether each item that it belongs to (a provider, a price or a tier) requires it. */
   readonly required: boolean;
   readonly default: string | number | boolean | undefined;
   /** Describes a computed default. */
   readonly defaultText: string | undefined;
   /** One sentence that explains the setting, with its unit. */
   readonly help: string;
-  /** The value is never shown, neither by `config show` nor in errors. */
+  /** Whether the value is secret. Such a value is never shown, neither by `config show` nor in errors. */
   readonly secret: boolean;
   is(value: unknown): value is Static<Schema>;
 }

@@ -17,7 +17,10 @@ export interface CatalogueTool {
   readonly offered: KeptTool;
   /** Whether the tool is within the scopes that its connector was authorised with. */
   readonly isAuthorised: boolean;
-  /** The tool changes data in Gatehouse. An aborted call is awaited, so that the recorded outcome is what it did. */
+  /**
+   * Whether the tool changes data in Gatehouse. An aborted call of such a tool is awaited, so that the recorded
+   * outcome is what it did.
+   */
   readonly isWaitedFor: boolean;
   /** The errors in the arguments; empty if they are valid. */
   validate(input: JsonObject): readonly FieldError[];

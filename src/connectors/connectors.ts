@@ -24,7 +24,10 @@ import { areSameTools } from "./tools/kept-tool.ts";
 import { ListingAllowance } from "./tools/listing-allowance.ts";
 import { ToolMemory } from "./tools/memory-share.ts";
 
-/** Each connector may use a process, a connection and memory for two thousand tools. */
+/**
+ * Maximum number of connectors of a workspace. Each may use a process, a connection and memory for two thousand
+ * tools.
+ */
 const PER_WORKSPACE = 200;
 /**
  * Maximum number of bytes of all definitions of a workspace. An OpenAPI document sent as text is part of its

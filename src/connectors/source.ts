@@ -44,7 +44,7 @@ export interface ToolAnswer {
   readonly content: readonly ContentBlock[];
   /** Plain JSON. */
   readonly structuredContent?: Readonly<Record<string, unknown>>;
-  /** The tool itself reports that it failed; the content says how. */
+  /** Whether the tool itself reports that it failed; the content then says how. */
   readonly isError?: boolean;
 }
 

@@ -14,7 +14,7 @@ export interface CallPolicyParts {
 /** The tier policy of a call's agent, as last read. Without an agent, every model is allowed. */
 export class CallPolicy {
   current: TierPolicy;
-  /** Returns `current`, for code that asks later. */
+  /** Returns `current` as a function, for code that reads it later. */
   readonly read = (): TierPolicy => this.current;
   readonly #parts: CallPolicyParts;
   readonly #workspaceId: number;

@@ -104,7 +104,7 @@ export interface StreamReader {
 
 /** What a whole answer reports. */
 export interface AnswerSummary {
-  /** It is an error, although its status is 200. */
+  /** Whether it is an error although its status is 200. */
   readonly isError: boolean;
   /** Null if it reports nothing, or is not JSON: its usage is then estimated. */
   readonly reported: LanguageModelV4Usage | null;

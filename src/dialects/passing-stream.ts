@@ -15,7 +15,7 @@ import { EventSplitter, eventsIn, startOfEvent } from "./pass/events.ts";
 const MOST_EVENT_BYTES = 4 * 1024 * 1024;
 /** How long a client may leave a pending part unread. */
 const STALL_MS = 60_000;
-/** Bytes of an answer that is merged beside others. */
+/** Answers of at most this many bytes may be merged at the same time as others. */
 const SHORT_ANSWER = 256 * 1024;
 /**
  * A stop may end hundreds of streams at once, and merging an answer takes several times its memory. So the long
@@ -130,7 +130,7 @@ export class PassingStream {
     }
   }
 
-  /** Settles the attempt, once, as ended by whatever aborted it. */
+  /** Settles the attempt as cancelled, once, with the reason for the abort. */
   #interrupted(): Promise<ReturnType<PassingStreamParts["interruption"]>> {
     this.#interruption ??= this.#interrupt();
     return this.#interruption;
@@ -159,7 +159,7 @@ export class PassingStream {
     }
     const events = this.#events.add(part);
     if (this.#events.waiting > MOST_EVENT_BYTES) {
-      throw new AnswerTooLarge("An event of the model's answer has too many bytes.");
+      throw new AnswerTooLarge("An event of the model's answer is too large.");
     }
     if (events.length === 0) return;
     const first = reader.firstToRead(events);
@@ -168,7 +168,7 @@ export class PassingStream {
     attempt.reported = reader.usage;
   }
 
-  /** @param from where the first event begins that must be read. All events before it pass unread */
+  /** @param from the start of the first event that must be read. All events before it pass unread */
   #readEach(events: Buffer, from: number): void {
     const { reader } = this.#parts;
     const passed: Buffer[] = from > 0 ? [events.subarray(0, from)] : [];
@@ -211,7 +211,7 @@ export class PassingStream {
   async #merge(workspaceId: number): Promise<ReceivedAnswer> {
     const { attempt, reader } = this.#parts;
     const pause = (bytes: number) => takeTurn(workspaceId, { bytes });
-    // Joining and decoding is one piece of work.
+    // Joining and decoding cannot be interrupted, so they take one turn.
     const wait = pause(this.#received.length);
     if (wait) await wait;
     const answer = await reader.answerOf(this.#received.joined(), pause);

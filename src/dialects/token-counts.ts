@@ -64,7 +64,7 @@ const PATH = "/count_tokens";
  * the same policy applies, and an intent and an outcome are recorded. Nothing is charged.
  */
 export class TokenCounter {
-  /** Emits each request to a provider that has ended. */
+  /** Emits each request to a provider once it has ended. */
   readonly ended = new Signal<{ readonly status: CountEnd["status"] }>();
   readonly #parts: TokenCountsParts;
 

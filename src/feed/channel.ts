@@ -43,9 +43,9 @@ export class FeedChannel {
   #events: FeedEvent[] = [];
   #touched = new Map<Topic, Set<string>>();
   #gathered = 0;
-  /** Too many changes, or reading them failed. */
+  /** Whether there were too many changes, or reading them failed. */
   #isOver = false;
-  /** Some reader's rights may have changed. */
+  /** Whether some reader's rights may have changed. */
   #areRightsStale = false;
   #isUsageDue = false;
   /** By agent id; 0 for all agents. Replaced by an empty map, to be counted again, when an approval changes. */

@@ -9,7 +9,7 @@ export interface LedgerHistoryParts {
   readonly db: Db;
   readonly heads: Pick<LedgerHeads, "committed">;
   readonly log: Log;
-  /** The operator has reviewed the rows: entries that were changed are skipped and logged instead of refused. */
+  /** Whether the operator has reviewed the rows. If so, changed entries are skipped and logged instead of refused. */
   readonly acceptChanged: boolean;
 }
 

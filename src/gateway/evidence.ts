@@ -12,7 +12,7 @@ import type { Store } from "./store.ts";
 
 export interface EvidenceOptions {
   readonly replaceLostKey: boolean;
-  /** The operator accepts the store as it is, including entries that were changed. */
+  /** Whether the operator accepts the store as it is, including entries that were changed. */
   readonly acceptChanged: boolean;
 }
 

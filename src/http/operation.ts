@@ -109,7 +109,7 @@ function answerOf(dialect: DialectBodies | DialectAnswerBody, streams: Described
     { description, schema: text },
   ]);
   return {
-    description: "The answer, as the dialect's clients read it.",
+    description: "The answer, in the format that the dialect's clients expect.",
     ...("request" in dialect ? { headers: Object.fromEntries(headers) } : {}),
     content: {
       "application/json": { schema: dialect.answer },

@@ -105,7 +105,7 @@ function firstOf(line: ReadonlySet<Waiter>): Waiter | undefined {
 }
 
 class Waiter {
-  /** Woken, and not tried again since. */
+  /** Whether it was woken and has not tried again since. */
   #isDue = false;
   #resume: (() => void) | null = null;
 

@@ -25,7 +25,7 @@ const DRAIN_MS = 60_000;
 const MESSAGE_BYTES = 10 * 1024 * 1024;
 /** Maximum bytes of a line that is read, so that its sender can be answered. */
 const LINE_BYTES = 64 * 1024 * 1024;
-/** Characters being sent to the server. Above this, the client's next messages wait. */
+/** Maximum number of characters being sent to the server. Above this, the client's next messages wait. */
 const MOST_SENDING = 64 * 1024 * 1024;
 
 /**

@@ -11,7 +11,7 @@ const CHARACTERS_PER_SESSION = 256 * 1024;
  * Characters of the events of all sessions. Above this, a session keeps no new events until others release theirs.
  */
 const CHARACTERS = 64 * 1024 * 1024;
-/** The part of these that one workspace's sessions may use. At least half is left to others. */
+/** The share of these characters that one workspace's sessions may use. At least half is left to others. */
 const CHARACTERS_PER_WORKSPACE = CHARACTERS / 2;
 
 /** The memory used by the events of all sessions. */

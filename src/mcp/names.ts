@@ -8,7 +8,10 @@ export interface ToolNames {
   inward(shown: string): string | undefined;
 }
 
-/** Claude, Cursor and the providers reject longer names, and one rejected name hides all tools of a server. */
+/**
+ * Maximum length of a name: Claude, Cursor and the providers reject longer ones, and one rejected name hides all
+ * tools of a server.
+ */
 const LENGTH = 64;
 const HASH_LENGTH = 8;
 

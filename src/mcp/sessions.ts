@@ -202,7 +202,7 @@ export class McpSessions {
     else this.checkRights();
   }
 
-  /** Ends a session at a time, or now if that has passed. */
+  /** Ends a session at the given time, or now if that time has passed. */
   #endAt(session: McpSession, time: number): void {
     const ms = time - this.#clock.now();
     if (ms <= 0) this.end(session);

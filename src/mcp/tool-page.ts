@@ -2,7 +2,7 @@ import { invalidField } from "../base/errors.ts";
 import { PATH_META, type Via } from "../base/via.ts";
 import { lengthOfView, type ToolView, toolJson } from "./tool-view.ts";
 
-/** Tools per page of a list. Many clients read only the first page. */
+/** Maximum number of tools per page of a list. Many clients read only the first page. */
 const MOST_TOOLS = 1_000;
 /** Maximum characters per page: as JSON text, and parsed, as the SDK's transport needs it. */
 const MOST_LENGTH = 2 * 1024 * 1024;
@@ -53,7 +53,7 @@ export class ToolPage {
 
 /**
  * Tells another Gatehouse which Gatehouse instances lie behind each tool, so that it can leave out tools that lead
- * back to it. Otherwise two that connect to each other would list their tools endlessly.
+ * back to it. Otherwise two instances that connect to each other would list their tools endlessly.
  */
 export interface ToolPaths {
   readonly instance: string;

@@ -31,7 +31,7 @@ export function answerLimits(bytes: number, inflow: Inflow, json?: JsonLimits): 
     bytes,
     json,
     inflow,
-    tooLarge: () => new AnswerTooLarge("The model's answer has too many bytes."),
+    tooLarge: () => new AnswerTooLarge("The model's answer is too large."),
     jsonTooLarge: (excess) => new JsonTooLarge(excess, json),
   };
 }

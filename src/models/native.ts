@@ -265,7 +265,7 @@ export class NativeAnswer {
         return undefined;
       }
       this.#bytes += part.value.length;
-      if (this.#bytes > this.#mostBytes) throw new AnswerTooLarge("The model's answer has too many bytes.");
+      if (this.#bytes > this.#mostBytes) throw new AnswerTooLarge("The model's answer is too large.");
       this.#share.add(part.value.length);
       const wait = this.#inflow.take({ bytes: part.value.length, messages: 1 });
       if (wait) await wait;

@@ -16,7 +16,7 @@ export interface PostResult {
   readonly httpStatus: number | null;
   /** Null means accepted. */
   readonly problem: string | null;
-  /** The receiver wants no more notices (410): Standard Webhooks requires the sender to stop. */
+  /** Whether the receiver wants no more notices (410): Standard Webhooks requires the sender to stop. */
   readonly isGone: boolean;
   /** Requested pause (`Retry-After`) in milliseconds; null if there is none. */
   readonly retryAfterMs: number | null;

@@ -41,12 +41,12 @@ export interface WebhookParts extends Receiver {
 }
 
 /**
- * Maximum number of concurrent posts, and the most for one workspace, so that others need not wait for a hanging
+ * Maximum number of concurrent posts, in all and for one workspace, so that others need not wait for a hanging
  * receiver.
  */
 const AT_ONCE = 16;
 const AT_ONCE_PER_WORKSPACE = 8;
-/** Deliveries of one workspace read at a time. */
+/** Maximum number of deliveries of one workspace read at a time. */
 const LOOK_LIMIT = 100;
 /** Pauses between retries: over 17 hours in all, after the example of Standard Webhooks. */
 export const RETRY_MS: readonly number[] = [
@@ -79,9 +79,12 @@ export class Webhook {
   /** Posts in progress, by delivery id. */
   readonly #out = new Map<string, DeliveryRef & { readonly done: Promise<void> }>();
   #looking: Promise<void> | null = null;
-  /** A notice was added during a check. */
+  /** Whether a notice was added during a check. */
   #isStale = false;
-  /** The store could not be read or written. Nothing is posted that could not be marked as posted. */
+  /**
+   * Whether the store could not be read or written. Until it can, nothing is posted that could not be marked as
+   * posted.
+   */
   #isPaused = false;
   #isEnding = false;
   #isFull = false;

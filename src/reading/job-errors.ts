@@ -9,7 +9,7 @@ export interface JobFailure {
   readonly message: string;
   /** The request's field at fault, if the user can fix it. */
   readonly field: string | null;
-  /** The store could not be read. */
+  /** Whether the store could not be read. */
   readonly isStore: boolean;
 }
 

@@ -8,10 +8,10 @@ import type { ReadingAnswer, ReadingProtocol } from "./protocol.ts";
 const MOST_ANSWER_FRAME = 80 * 1024 * 1024;
 /** Maximum size in bytes of an answer. The longest possible text produces about 150 MB. */
 const MOST_ANSWER = 384 * 1024 * 1024;
-/** Characters of standard error kept for the log, until the process is ready. */
+/** Maximum number of characters of standard error kept for the log, until the process is ready. */
 const MOST_STDERR = 2_000;
 
-/** How long a process may take to start: a hundred times the usual. */
+/** How long a process may take to start: a hundred times as long as usual. */
 const START_MS = 30_000;
 
 type Child = Subprocess<"pipe", "pipe", "pipe">;
@@ -44,8 +44,8 @@ interface ReadingTask<Result> {
 
 /**
  * A process that reads input from outside, one item at a time (`process.ts`), for one caller at a time. It has no
- * environment variables of this process and only its three descriptors, and ends when this process ends in any way,
- * because its standard input closes.
+ * environment variables of this process and only its three descriptors, and ends however this process ends, because
+ * its standard input closes.
  */
 export class ReaderProcess<Request, Result> {
   readonly #protocol: ReadingProtocol<Request, Result>;
@@ -60,8 +60,8 @@ export class ReaderProcess<Request, Result> {
   #cause: Error | undefined;
 
   /**
-   * `command`: the program to start. @throws Problem 429 `rate_limited` without free descriptors; Error if it cannot
-   * be started
+   * `command`: the program to start. @throws Problem 429 `rate_limited` if no descriptors are free; Error if it
+   * cannot be started
    */
   constructor(command: readonly string[], protocol: ReadingProtocol<Request, Result>) {
     this.#protocol = protocol;

@@ -32,7 +32,7 @@ export interface TxOptions {
   readonly single?: boolean;
   /**
    * Written even while the store refuses writes because of a disturbance, as long as some name still leads to its
-   * file. For recording that very disturbance.
+   * file. Used to record that very disturbance.
    */
   readonly whileRefused?: boolean;
 }

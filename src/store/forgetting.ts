@@ -26,7 +26,7 @@ export class Forgetting {
   #rewriting: Promise<void> = Promise.resolve();
   #cancelForget: (() => void) | null = null;
   #cancelRewrite: (() => void) | null = null;
-  /** Something has been deleted since the last rewrite. */
+  /** Whether anything has been deleted since the last rewrite. */
   #isStale = false;
   #stopped = false;
 

@@ -13,7 +13,7 @@ import {
 import { dirname } from "node:path";
 import { OperatorError } from "../base/errors.ts";
 
-/** A key is far shorter. A longer file contains something else. */
+/** Maximum size of a key file in bytes. A key is far shorter, so a longer file contains something else. */
 const KEY_FILE_LIMIT = 256;
 
 /**

@@ -5,7 +5,7 @@ import { sqliteCode } from "./sqlite/connection.ts";
 
 const LOCK_FILE = "gatehouse.lock";
 
-/** A database that nothing refers to is closed when memory is collected, and its lock is gone. */
+/** Keeps the databases referenced: garbage collection would close them and thereby release their locks. */
 const held = new Set<Database>();
 
 /** Held until `release` is called or the process ends, however it ends. */

@@ -121,7 +121,7 @@ export interface RemoveDocumentRequest {
 
 export interface CompactRequest {
   readonly scopeId: number;
-  /** No document has been added for a while. */
+  /** Whether no document has been added for a while. */
   readonly isQuiet: boolean;
 }
 

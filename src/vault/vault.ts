@@ -28,7 +28,7 @@ import { type DescribeWrite, type WriteRequest, type WriteResult, writeDocument 
 
 const SEARCH_MS = 30_000;
 const MERGE_MS = 60_000;
-/** Enough that the thread never pauses between two searches. */
+/** Number of searches sent to the thread at a time: enough that it never pauses between two of them. */
 const SEARCHES_AT_ONCE = 2;
 const SEARCHES_WAITING = { perWorkspace: 500, total: 4_000 };
 const MERGES_WAITING = { perWorkspace: 1_000, total: 10_000 };
@@ -37,7 +37,7 @@ const QUERY_MS = 2_000;
 /** A thread that has read many documents retains about 40 MB. A searching thread has the index in memory. */
 const IDLE_MS = 5_000;
 const SEARCHER_IDLE_MS = 600_000;
-/** Enough for the index of about 150,000 passages. */
+/** Enough memory for the index of about 150,000 passages. */
 const SEARCH_CACHE_BYTES = 96 * 1024 * 1024;
 const MERGE_CACHE_BYTES = 8 * 1024 * 1024;
 

@@ -18,8 +18,8 @@ export interface WorkerThreadOptions {
    */
   readonly timeoutMs: number;
   /**
-   * Jobs sent to the worker before it has answered the first of them. They run before any later job, so a workspace
-   * may have to wait for this many even when its turn has come.
+   * Maximum number of jobs sent to the worker before it has answered the first of them. They run before any later
+   * job, so a workspace may have to wait for this many even when its turn has come.
    */
   readonly atOnce: number;
   /** Limits on waiting jobs. Beyond them, calls are refused. */

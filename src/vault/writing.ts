@@ -23,7 +23,10 @@ import type { WriteParts, WriteRequest, WriteResult } from "./write.ts";
 /** Rows written in one transaction: about 2 ms of passages with vectors, or of text. */
 const CHUNKS_AT_ONCE = 32;
 const PAGES_AT_ONCE = 16;
-/** A new document can lose the race against another one with the same id, which it then replaces. */
+/**
+ * Maximum number of attempts: a new document can lose the race against another one with the same id, which it then
+ * replaces.
+ */
 const RACES = 20;
 
 export interface WrittenContent {

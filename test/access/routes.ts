@@ -215,7 +215,7 @@ export async function prepare(gateway: TestGateway, agent: string): Promise<Prep
     body: { name: "spent", agent: "steady", prompt: "hello", cron: "0 0 1 1 *" },
   });
   const schedule: string = scheduled.body.id;
-  // With a token that `tokens:write` alone is enough to manage.
+  // With a token that can be managed with only `tokens:write`.
   const browser = await call("POST", "/v1/tokens", { body: { name: "browser", scopes: ["tokens:write"] } });
   const signedIn = await call("POST", "/v1/session", { token: browser.body.secret });
   const session: string = signedIn.body.session.id;

@@ -35,7 +35,7 @@ test("the program contains every file that its page names, and every file that t
   }
   const kinds = new Set([...seen].map((path) => path.split(".").at(-1)));
   expect([...kinds].sort()).toEqual(["css", "js", "svg"]);
-  // Each page is a script of its own.
+  // Each page is a separate script.
   expect(seen.size).toBeGreaterThan(15);
   const page = await fetch(`${url}/console`);
   expect(page.headers.get("content-security-policy")).toContain("require-trusted-types-for 'script'");

@@ -140,7 +140,7 @@ test("the program contains every kind of provider, and calls the endpoint that t
   const others = { g: "google", a: "anthropic", o: "openai", z: "azure", b: "bedrock", v: "vertex" };
   const kinds = { ...others, mine: "openai-compatible" };
   mkdirSync(join(desk.cwd, "gatehouse-data"), { mode: 0o700 });
-  // The upstream speaks only the last provider's protocol and answers the others 404, so each provider is tried on
+  // The upstream speaks only the last provider's protocol and answers 404 to the others, so each provider is tried on
   // the way.
   writeFileSync(
     join(desk.cwd, "gatehouse-data", "gatehouse.yaml"),

@@ -192,7 +192,7 @@ describe("the destination", () => {
     const reader = Bun.spawn(["cat", pipe], { stdout: "pipe" });
     const text = new Response(reader.stdout).text();
     const ran = await exported("--format", "ndjson", "--output", "pipe");
-    // Without a writer, the reader would wait for ever.
+    // Without a writer, the reader would wait forever.
     if (ran.code !== 0) reader.kill();
     expect(ran).toEqual({ code: 0, stdout: "", stderr: "" });
     expect(linesOf(await text).length).toBeGreaterThanOrEqual(COUNT);

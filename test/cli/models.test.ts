@@ -14,7 +14,7 @@ const desk = openDesk();
 /** Counts connections, and whatever they carry. */
 const received = { connections: 0, bytes: 0 };
 let plain: Server;
-/** Speaks TLS, with a certificate of an authority that nobody knows unless told. */
+/** Speaks TLS, with a certificate from an authority that nobody trusts by default. */
 let secure: Bun.Server<undefined>;
 let securely = 0;
 const authority = makeAuthority("tests");

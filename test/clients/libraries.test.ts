@@ -1,6 +1,6 @@
 /**
  * Existing clients, unmodified: each sends a question with a tool, runs the tool that the model calls, and gets the
- * answer, whole and streamed.
+ * answer, with and without streaming.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startGateway, type TestGateway } from "../support/gateway.ts";

@@ -20,7 +20,7 @@ const CHAT = "/v1/chat/completions";
 const RESPONSES = "/v1/responses";
 const ANSWER = "The tool returned: nothing";
 
-/** As Claude Code, which reads these variables. */
+/** A stand-in for Claude Code, which reads these variables. */
 const CLAUDE = `#!/usr/bin/env bun
 import Anthropic from "@anthropic-ai/sdk";
 const { ANTHROPIC_BASE_URL: baseURL, ANTHROPIC_AUTH_TOKEN: authToken } = process.env;
@@ -29,7 +29,7 @@ const model = process.argv[process.argv.indexOf("--model") + 1];
 const stream = client.messages.stream({ model, max_tokens: 100, messages: [{ role: "user", content: "Hi" }] });
 console.log(await stream.finalText());
 `;
-/** As Codex, which reads these settings from its flags and its file. */
+/** A stand-in for Codex, which reads these settings from its flags and its file. */
 const CODEX = `#!/usr/bin/env bun
 import { existsSync, readFileSync } from "node:fs";
 import OpenAI from "openai";
@@ -41,7 +41,7 @@ for (let at = 0; at < flags.length; at += 2) {
   if (flags[at] !== "-c") continue;
   const [, name, value] = /^([^=]+)=(.*)$/.exec(flags[at + 1]);
   const [group, one] = name.split(".");
-  // A value that is not TOML is a text.
+  // A value that is not TOML is a string.
   if (one) settings[group][one] = Bun.TOML.parse("value = " + value).value;
   else settings[group] = value;
 }

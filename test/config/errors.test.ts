@@ -1,4 +1,4 @@
-// biome-ignore-all lint/suspicious/noTemplateCurlyInString: configuration files hold them.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: configuration files contain them.
 import { describe, expect, test } from "bun:test";
 import { problems } from "./support.ts";
 

@@ -35,7 +35,7 @@ describe("refused:", () => {
     ],
     [
       'kind: azure, resource: r, base_url: "https://x.example", api_key: k',
-      "providers.p.resource (F:1): has no effect beside base_url; remove one of them",
+      "providers.p.resource (F:1): has no effect together with base_url; remove one of them",
     ],
     [
       'kind: azure, base_url: "https://r.openai.azure.com/openai", api_key: k',
@@ -55,7 +55,7 @@ describe("refused:", () => {
     ],
     [
       "kind: bedrock, region: eu-central-1, api_key: k, session_token: t",
-      "providers.p.session_token (F:1): has no effect beside api_key; remove one of them",
+      "providers.p.session_token (F:1): has no effect together with api_key; remove one of them",
     ],
     [
       "kind: bedrock, region: evil.example/x, api_key: k",
@@ -76,8 +76,8 @@ describe("refused:", () => {
     ],
     [
       `kind: vertex, project: p-1, location: eu, api_key: k`,
-      "providers.p.project (F:1): has no effect beside api_key; remove one of them",
-      "providers.p.location (F:1): has no effect beside api_key; remove one of them",
+      "providers.p.project (F:1): has no effect together with api_key; remove one of them",
+      "providers.p.location (F:1): has no effect together with api_key; remove one of them",
     ],
     [
       "kind: openai, api_key: k, region: eu-central-1",

@@ -118,7 +118,7 @@ test("after housekeeping between calls, and with all notes deleted, each call in
   await until(() => outcomesIn(path).length === 2);
   clock.advance(HOUSEKEEPING_MS);
   await client.call("up__quick");
-  // A copy of the files at this moment is what a process leaves that dies now.
+  // A copy of the files at this moment is what a process that died now would leave.
   const copy = join(directory.path, "copy");
   const isKept = (file: string) => !/-shm$|\.lock|server\.json$/.test(file);
   cpSync(gateway.dataDir, copy, { recursive: true, filter: isKept });

@@ -1,4 +1,4 @@
-/** What attacks on the calls of clients found: hostile providers, and clients that evade rules. */
+/** Findings of attacks on clients' calls: hostile providers, and clients that evade rules. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { MergedCompletion } from "../../src/dialects/chat/merge.ts";
 import { findMembers, MemberNames } from "../../src/dialects/request-bytes.ts";

@@ -1,4 +1,7 @@
-/** Names that clients make up: each is called as asked, and none stays in metrics, statistics or what others reserve. */
+/**
+ * Names that clients make up: each is called as requested, and none stays in metrics, statistics or others'
+ * reservations.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type DialectStage, openDialectStage } from "./support.ts";
 

@@ -1,4 +1,4 @@
-/** The OpenAPI document describes the endpoints for existing clients: what it says is what they send and get. */
+/** The OpenAPI document describes the endpoints for existing clients: it matches what they send and get. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import Schema from "typebox/schema";
 import { startFakeMessages } from "../support/fake-messages.ts";
@@ -34,7 +34,7 @@ const CASES = [
   ["/v1/embeddings", { model: "up/vectors", input: ["one", "two"] }, "OpenAiError", false],
 ] as const;
 
-/** Whether a value is as a schema of the document describes it. */
+/** Whether a value matches a schema of the document. */
 const isMatch = (schema: object, value: unknown) => Schema.Check(schema, value);
 
 test.each(CASES)(

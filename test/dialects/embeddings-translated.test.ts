@@ -95,7 +95,7 @@ test("requests that were answered before one failed are charged", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   stage.google.script("vectors", { gate: promise });
   const before = stage.google.requests.length;
-  // However much a text looks like data, it is a text.
+  // Text counts as text, however much it looks like data.
   const input = Array.from({ length: 250 }, () => "data:word ".repeat(100));
   const answer = stage.post("/v1/embeddings", { model: MODEL, input });
   await until(() => stage.google.requests.length > before);

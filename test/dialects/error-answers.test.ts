@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startGateway } from "../support/gateway.ts";
 
-/** As the provider sees it, so that a client must not. */
+/** Known to the provider. A client must never see it. */
 const KEY = "sk-upstream-key";
 const ERROR = { message: `the key ${KEY} is over its limit`, type: "insufficient_quota" };
 const USER = [{ role: "user", content: "hi" }];

@@ -5,7 +5,7 @@ import { parsedOrNothing } from "../../src/dialects/json.ts";
 import { EventForm, textMember } from "../../src/dialects/pass/event-form.ts";
 import { readEvents } from "../../src/dialects/pass/read-events.ts";
 
-/** What most events vary in, as in the streams of the three dialects. */
+/** The members in which most events differ, as in the streams of the three dialects. */
 function findVarying(value: unknown) {
   const isNumbered = typeof value === "object" && value !== null && "number" in value;
   const holder = value as Record<string, unknown>;
@@ -47,7 +47,7 @@ const number = fc.oneof(
   fc.nat(),
   fc.constantFrom(-1, 0, 1.5, 1e21, 999_999_999_999_999, 2 ** 53, 734_502_819_300_000),
 );
-/** A providers' writer of JSON: with or without spaces, and with or without escapes of other letters than ASCII. */
+/** A provider's JSON writer: with or without spaces, and with or without escapes of non-ASCII letters. */
 const writer = fc.record({ spaces: fc.boolean(), escapes: fc.boolean() });
 
 function write(value: unknown, { spaces, escapes }: { spaces: boolean; escapes: boolean }): string {

@@ -1,4 +1,4 @@
-/** Providers that fail: what the client gets, and what the ledger says. */
+/** Providers that fail: what the client gets, and what the ledger records. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Behaviour } from "../support/fake-model.ts";
 import { until } from "../support/until.ts";

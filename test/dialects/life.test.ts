@@ -1,4 +1,4 @@
-/** A call of a model and the server's own life: kills, stops, places, and a store that cannot be written. */
+/** Model calls throughout the server's life: kills, stops, concurrency slots, and a store that cannot be written. */
 import { Database } from "bun:sqlite";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** Counting tokens before a call: by the provider where its API can, and by an estimate elsewhere. */
+/** Counting tokens before a call: by the provider if its API can, otherwise by an estimate. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -41,7 +41,7 @@ test("Anthropic's provider counts; an intent and an outcome are in the ledger, a
   expect(more).toEqual([]);
   expect(JSON.parse(stage.text(intent, "input") ?? "")).toEqual({ model: "claude/priced", messages: USER });
   expect(stage.text(outcome, "output")).toBe('{"input_tokens":2095}');
-  // It is counted by its own name, and not as a model call.
+  // It is counted under its own name, and not as a model call.
   const requests = before.token_counts.requests + 1;
   const totals = async () => (await stage.gateway.call("GET", "/v1/usage")).body.totals;
   await until(async () => (await totals()).token_counts.requests === requests);

@@ -1,4 +1,4 @@
-/** Providers of Messages that fail: what the client gets, and what the ledger says. */
+/** Providers of Messages that fail: what the client gets, and what the ledger records. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { type MessagesBehaviour, sse } from "../support/fake-messages.ts";
@@ -95,10 +95,10 @@ describe("a provider that", () => {
     });
     const [, outcome] = await stage.entriesOf(response);
     expect(outcome).toMatchObject({ outcome: "failed", code: reason });
-    // The start of the stream counts the input. What was written is not counted yet, and estimated.
+    // The start of the stream counts the input. The output is not counted yet, so it is estimated.
     const isCounted = reason === "cut";
     expect(outcome?.detail).toMatchObject({ input_tokens: 9, usage: isCounted ? "reported" : "estimated" });
-    // A connection that breaks may take with it what was sent last.
+    // If a connection breaks, the data that was sent last may be lost with it.
     const isLossy = reason === "connection";
     expect(outcome?.detail?.output_tokens).toBeOneOf(isCounted ? [3] : isLossy ? [0, 1, 2] : [2]);
     if (!isLossy) expect(stage.text(outcome, "output")).toMatch(/one.*two/s);

@@ -1,4 +1,4 @@
-/** What is refused before anything reaches a provider, in Anthropic's form. */
+/** What is refused before anything reaches a provider, in Anthropic's format. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { type MessagesStage, message, openMessagesStage, USER } from "./messages-support.ts";

@@ -12,7 +12,7 @@ export interface MessagesStage {
   readonly clerk: string;
   /** Anthropic's own client. */
   client(apiKey?: string): Anthropic;
-  /** A request of which the bytes are given. */
+  /** A request with the given bytes. */
   post(body: string | Uint8Array, options?: PostOptions): Promise<{ response: Response; bytes: Buffer }>;
   /** The entries of a request, oldest first. */
   entriesOf(response: Pick<Response, "headers">, action?: string): Promise<LedgerRow[]>;

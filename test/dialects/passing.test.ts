@@ -45,7 +45,7 @@ async function post(body: string, token = stage.gateway.admin, headers: Record<s
   return { response, bytes: Buffer.from(await response.arrayBuffer()) };
 }
 
-/** The members of a request that are looked at. */
+/** The members of a request that are inspected. */
 const READ = new Set(["model", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"]);
 
 const chunk = fc.record({

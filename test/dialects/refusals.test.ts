@@ -1,4 +1,4 @@
-/** Calls of models that are refused: nothing reaches the provider, and each refusal is in the ledger. */
+/** Model calls that are refused: nothing reaches the provider, and each refusal is in the ledger. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { CallOptions } from "../support/gateway.ts";
 import { type DialectStage, openDialectStage } from "./support.ts";

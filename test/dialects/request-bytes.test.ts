@@ -1,4 +1,4 @@
-/** What is looked at in a request, and what passes on byte for byte. */
+/** What is inspected in a request, and what is passed on byte for byte. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { readChatRequest } from "../../src/dialects/chat/request.ts";
@@ -20,13 +20,13 @@ const members = fc.dictionary(fc.string(), fc.jsonValue(), { noNullPrototype: tr
   return new Set(names).size === names.length;
 });
 
-/** The members that are not looked at. */
+/** The members that are not inspected. */
 function unread(value: object): object {
   const read = ["model", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"];
   return Object.fromEntries(Object.entries(value).filter(([name]) => !read.includes(name.toLowerCase())));
 }
 
-/** JSON as somebody might write it: with blanks, and names with escapes. */
+/** JSON as somebody might write it: with white space, and with escapes in names. */
 const written = fc.tuple(members, fc.nat({ max: 4 }), fc.boolean()).map(([made, indent, isEscaped]) => {
   const text = JSON.stringify(made, null, indent);
   // A letter that occurs only in strings, and in no escape.

@@ -1,4 +1,4 @@
-/** Providers of Responses that fail: what the client gets, and what the ledger says. */
+/** Providers of Responses that fail: what the client gets, and what the ledger records. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { sse } from "../support/fake-messages.ts";

@@ -1,4 +1,4 @@
-/** Responses that are kept: whose they are, and what becomes of them. */
+/** Stored responses: who owns them, and what becomes of them. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { databasePath } from "../../src/store/directory.ts";
@@ -34,7 +34,7 @@ async function make(token = stage.clerk, more: object = {}, headers: Record<stri
   return { id: String(whole.id), item, whole, entries: await stage.entriesOf(response) };
 }
 
-/** Makes a request that names what others have made. */
+/** Makes a request that refers to what other callers have made. */
 async function send(body: object, token = stage.clerk) {
   const answer = await stage.post(JSON.stringify({ model: "up/first", input: "x", ...body }), { token });
   return { ...answer, error: JSON.parse(answer.bytes.toString()).error };
@@ -141,7 +141,7 @@ test("the provider that made a response gets its ids unchanged", async () => {
   const { response } = await stage.post(body);
   expect(response.status).toBe(200);
   expect(stage.upstream.requests.at(-1)?.bytes.toString()).toBe(body.replace("up/first", "first"));
-  // And so does a model of a tier whose provider it is.
+  // It also passes to a tier whose models belong to that provider.
   expect((await send({ model: "tier:1", previous_response_id: next.id })).response.status).toBe(200);
   const sent = JSON.parse(stage.upstream.requests.at(-1)?.bytes.toString() ?? "");
   expect(sent.previous_response_id).toBe(next.id);

@@ -18,7 +18,7 @@ export interface ResponsesStage {
   readonly clerk: string;
   /** OpenAI's own client. */
   client(apiKey?: string): OpenAI;
-  /** A request of which the bytes are given. */
+  /** A request with the given bytes. */
   post(
     body: string | Uint8Array,
     options?: {

@@ -126,7 +126,7 @@ test("tools that the provider runs are named in the ledger, and nothing else of 
     [[shell("container_auto")], "x", "shell"],
     [[shell("local"), { type: "shell" }], "x", undefined],
     [[namespace], "x", "mcp"],
-    // Entries stay for ever, so a name of any length must not get into one.
+    // Entries stay forever, so a name of any length must not get into one.
     [[{ type: `web_search_${"1".repeat(100_000)}` }], "x", `web_search_${"1".repeat(53)}`],
     [[], [{ type: "additional_tools", tools: [{ type: "web_search" }, namespace] }], "web_search,mcp"],
   ];

@@ -29,7 +29,7 @@ test("a stream with one token per event is charged according to the provider's r
 
 test("the usage of a stream that breaks off is estimated from its texts, not from its bytes", async () => {
   stage.upstream.script("any", { chunks: WORDS, cutAfter: 180 });
-  // Two bytes a word, and the role: four bytes a token.
+  // Two bytes per word, and the role: four bytes per token.
   expect(await lastDetail()).toMatchObject({ output_tokens: expect.any(Number), usage: "estimated" });
   expect((await lastDetail())?.output_tokens).toBeLessThan(120);
 });

@@ -116,7 +116,7 @@ test("the ledger filters model calls outside of tasks, in every format but the a
   expect(all200).toHaveLength(all.length);
   const refused = await stage.gateway.call("GET", `${path}&format=article14`);
   expect([refused.status, refused.body.errors?.[0]?.path]).toEqual([422, "/outside_tasks"]);
-  // The entry of the reading names the filter.
+  // The entry of the read names the filter.
   const reading = (await stage.gateway.call("GET", "/v1/ledger?action=ledger.read&order=desc&limit=200"))
     .body;
   expect(JSON.stringify(reading.data)).toContain('"outside_tasks"');

@@ -1,4 +1,4 @@
-/** The request of a translated stream stays in memory, and counts as its workspace's. */
+/** The request of a translated stream stays in memory, and counts against its workspace. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { until } from "../support/until.ts";
 import { openTranslationStage, type TranslationStage } from "./chat/translation-support.ts";

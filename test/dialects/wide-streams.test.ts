@@ -1,4 +1,4 @@
-/** Streams whose events are each small enough to be read, and together too many members to be put together at once. */
+/** Streams whose events are each small enough to be read, but together have too many members to be merged at once. */
 import { describe, expect, test } from "bun:test";
 import { ChatStreamReader } from "../../src/dialects/chat/stream.ts";
 import type { StreamReader } from "../../src/dialects/dialect.ts";

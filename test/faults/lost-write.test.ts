@@ -1,4 +1,4 @@
-/** A disk that does not confirm a write: nobody is told that it succeeded, and only a new start goes on. */
+/** A disk that does not confirm a write: nobody is told that it succeeded, and only a new start continues. */
 import { expect, spyOn, test } from "bun:test";
 import { WatchedFile } from "../../src/store/sqlite/watched-file.ts";
 import { startGateway } from "../support/gateway.ts";

@@ -1,4 +1,4 @@
-/** Busy providers that say when to try again: the whole way from the header to the task. */
+/** Busy providers that state when to try again: all the way from the header to the task. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";
 import { allEvents, outline } from "../support/events.ts";

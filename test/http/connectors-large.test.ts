@@ -6,7 +6,7 @@ import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { type ScriptedMcp, startScriptedMcp } from "../support/scripted-mcp.ts";
 
 const MIB = 1024 * 1024;
-/** Most bytes of a page, including the one connector or tool by which it may exceed its limit. */
+/** Maximum size of a page in bytes, including the one connector or tool by which it may exceed its limit. */
 const MOST_REST = 4 * MIB + 8 * MIB;
 const MOST_MCP = 2 * MIB + MIB / 4;
 const TOOLS = 50;

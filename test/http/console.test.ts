@@ -97,7 +97,7 @@ describe("every file", () => {
     }
   });
 
-  test("is cached for ever under a name derived from its content, and not sent again", async () => {
+  test("is cached forever under a name derived from its content, and not sent again", async () => {
     for (const path of await assetPaths()) {
       const first = await get(path);
       expect(first.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");

@@ -57,6 +57,6 @@ test("each value of a long answer is read once to measure it and once to write i
   expect(answers.reply(answered, { status: 200, body: { data: [item] } })).toHaveProperty("stream");
   expect(read).toBe(2);
   expect(joined({ data: [item] })).toBe(JSON.stringify({ data: [item] }));
-  // Measured and written in parts, and written at once to compare.
+  // Measured and written in parts, and written at once for comparison.
   expect(read).toBe(2 + 4 + 2);
 });

@@ -34,8 +34,8 @@ afterEach(async () => {
 });
 
 /**
- * While no server runs, and without the key; then a server starts. It would not start if it had to read the changed
- * entries to know which tokens have ended, so the history of tokens is stored first.
+ * Changes the database without the key while no server runs, and then starts one. It would not start if it had to
+ * read the changed entries to know which tokens have ended, so the history of tokens is stored first.
  */
 async function startAfter(sql: string): Promise<void> {
   await (await ledgered.start({ acceptRows: () => {} })).stop();

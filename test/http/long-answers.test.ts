@@ -55,7 +55,7 @@ describe("the answers of a workspace that are still to be read", () => {
         "The workspace's clients have too many long answers left to read. Retry when they have read them.",
       ),
     );
-    // Short ones never are.
+    // Short answers are never refused.
     expect(reply({ json: parts(65_536) })).toHaveProperty("json");
     open(MIB, 2);
     for (const each of held) each.abandon();

@@ -24,7 +24,7 @@ test("a stream that lost its place before it began ends at its beginning", () =>
   const ended: string[] = [];
   first.endsBy(() => ended.push("first"));
   expect(ended).toEqual(["first"]);
-  // The stream has no place to return.
+  // The stream has no slot to give back.
   first.release();
   expect(() => streams.take(1)).toThrow("too many open streams");
 });

@@ -57,7 +57,7 @@ test("a limited number of strangers may leave answers unread; further ones are t
       const socket = connect({ host: hostname, port: Number(port) });
       sockets.push(socket);
       socket.on("error", () => {});
-      // A small window: the system takes little of the file by itself.
+      // The window is small, so the system itself buffers little of the file.
       socket.write(`GET ${BUNDLE} HTTP/1.1\r\nhost: x\r\n\r\n`);
       return new Promise<string>((resolve) =>
         socket.once("data", (data) => {

@@ -248,7 +248,7 @@ describe("a call that needs a person's approval", () => {
   test("does not wait, and its answer is its task's once it is approved", async () => {
     const left = spyOn(CallAnswers.prototype, "leave");
     const { id, task, path } = await ask();
-    // Nobody would ever collect the answer that is kept for the waiting caller.
+    // Otherwise, nobody would ever collect the answer that is kept for the waiting caller.
     expect(left).toHaveBeenCalledWith(id);
     left.mockRestore();
     await gateway.call("POST", path, { body: { decision: "approve" } });

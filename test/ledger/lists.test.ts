@@ -33,8 +33,8 @@ const find = async (filter: object) =>
   (await bench.lists.find(1, filter, { order: "asc", limit: 200 })).entries;
 
 /**
- * Replaces bytes in the open file's pages, like a hex editor, at every place.
- * @returns how many places there were
+ * Replaces every occurrence of the bytes in the open file's pages, like a hex editor.
+ * @returns how many occurrences there were
  */
 function overwrite(from: string | Uint8Array, to: string | Uint8Array): number {
   const [before, after] = [Buffer.from(from), Buffer.from(to)];
@@ -50,8 +50,8 @@ function overwrite(from: string | Uint8Array, to: string | Uint8Array): number {
 }
 
 /**
- * Empties the reader's cache, as reading other pages would: it then reads what was written. What this process has
- * already checked stays checked.
+ * Empties the reader's cache, as reading other pages would, so that it then reads what was written. What this process
+ * has already checked stays checked.
  */
 async function withoutCache(): Promise<void> {
   bench.attacker().exec("CREATE TABLE IF NOT EXISTS other (n); INSERT INTO other VALUES (1)");

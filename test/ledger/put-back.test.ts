@@ -84,7 +84,7 @@ async function refusal(file = false): Promise<OperatorError> {
 /** Restores the rows of these workspaces to their earlier state. */
 function putBack(workspaces: readonly number[], more: (database: Database) => void = () => {}): void {
   const vandal = new Vandal({ dataDir, path, remove: () => {} });
-  // Without its triggers, because they name the database that they are in.
+  // Its triggers are dropped, because they name the database that they are in.
   const rows = new Vandal({ dataDir, path: earlier, remove: () => {} });
   for (const { name } of rows.triggers()) rows.run(`DROP TRIGGER ${name}`);
   rows.close();

@@ -44,7 +44,7 @@ beforeAll(async () => {
           actor: `token:${n % 3}`,
           action: n % 1_000 === 0 ? "rare.thing" : "test.note",
           agent: AGENTS[n % 4],
-          // Each block has entries of the first agent and entries of tier 4, but none of both.
+          // Each block has entries of the first agent and entries of tier 4, but no entry that matches both.
           tier: n % 5 === 0 || (n % 5 === 4 && n % 4 === 1) ? undefined : n % 5,
           oversight: n % 40 === 3 ? { person: "ann", decision: "approve" } : undefined,
         }),

@@ -64,8 +64,8 @@ describe("a call that is cancelled", () => {
     await client.tell("notifications/cancelled", { requestId: asked.id, reason: "enough" });
     await stream.ended;
     expect(stream.text()).not.toContain('"result"');
-    // Not for the client, which no longer waits. The error ends what the SDK would otherwise keep until the session
-    // ends.
+    // The error is not meant for the client, which no longer waits. It ends what the SDK would otherwise keep until
+    // the session ends.
     expect(stream.text()).toContain('"code":-32800');
     await until(async () =>
       (await client.call("child__heard")).content[0].text.includes("notifications/cancelled"),

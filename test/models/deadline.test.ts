@@ -10,7 +10,7 @@ import { FakeClock } from "../support/clock.ts";
 const OPTIONS: LanguageModelV4CallOptions = { prompt: [] };
 const delta = (text: string): LanguageModelV4StreamPart => ({ type: "text-delta", id: "0", delta: text });
 
-/** A provider that sends when the test says so, and that can ignore its abort signal. */
+/** A provider that sends when the test tells it to, and that can ignore its abort signal. */
 function provider() {
   let controller: ReadableStreamDefaultController<LanguageModelV4StreamPart> | undefined;
   let signal: AbortSignal | undefined;

@@ -206,7 +206,7 @@ describe("when a notice is sent again", () => {
     ["seconds", () => "120", 120_000],
     ["a date", (now) => new Date(Math.ceil(now / 1000) * 1000 + 90_000).toUTCString(), 90_000],
     ["a date in the past", (now) => new Date(now - 90_000).toUTCString(), OWN],
-    ["for ever", () => "9999999999", RETRY_AFTER_LIMIT_MS],
+    ["forever", () => "9999999999", RETRY_AFTER_LIMIT_MS],
     ["a negative time", () => "-5", OWN],
     ["an invalid time", () => "soon 7", OWN],
   ];

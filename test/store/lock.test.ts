@@ -37,7 +37,7 @@ async function holder(): Promise<{ got: string; kill(): Promise<void> }> {
   };
 }
 
-/** A killed process has given its locks back a moment later on a busy machine. */
+/** On a busy machine, a killed process releases its locks a moment later. */
 async function lockOnceFree(): Promise<DirectoryLock> {
   for (;;) {
     const lock = lockDirectory(directory.path);

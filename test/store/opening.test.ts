@@ -74,7 +74,7 @@ describe("a start is refused if another file had the name for a moment", () => {
       connection.get("SELECT * FROM meta");
       return connection;
     });
-    // Beside this test's watch: the store's watch, its writer and its reader, but not the connection opened here.
+    // Besides this test's watch: the store's watch, its writer and its reader, but not the connection opened here.
     expect(() => file.requireOpenIn(3)).not.toThrow();
     expect(() => file.requireOpenIn(4)).toThrow(REPLACED);
     opened.close();
@@ -101,7 +101,7 @@ test("a commit by another program while a start compares the rows is noticed", a
   const committed: string[] = [];
   const key = {
     ...SEALS.key,
-    /** Asked for as the comparison begins. */
+    /** Read when the comparison begins. */
     get secret() {
       if (committed.length === 0) committed.push(commitElsewhere());
       return SEALS.key.secret;

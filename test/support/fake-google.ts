@@ -116,7 +116,7 @@ function streamed(behaviour: GoogleBehaviour, signal: AbortSignal): Response {
         await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
       }
       yield Buffer.from(`data: ${JSON.stringify(event)}\r\n\r\n`);
-      // Lets the event leave by itself.
+      // Lets the event be sent separately.
       await Bun.sleep(1);
     }
   }

@@ -96,7 +96,7 @@ function answer(behaviour: MessagesBehaviour | undefined, signal: AbortSignal): 
   });
 }
 
-/** Sends parts one by one, as the behaviour says. */
+/** Sends parts one by one, as the behaviour specifies. */
 export async function* play(
   parts: readonly Uint8Array[],
   { cutAfter, hangAfter, gate }: Pick<MessagesBehaviour, "cutAfter" | "hangAfter" | "gate">,

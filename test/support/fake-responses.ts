@@ -20,7 +20,7 @@ export interface ResponsesBehaviour {
   readonly response?: object;
   /** The events of a stream. */
   readonly events?: readonly object[];
-  /** Sent instead of `events`, each part in a write of its own. */
+  /** Sent instead of `events`, each part in a separate write. */
   readonly parts?: readonly Uint8Array[];
   /** Breaks the connection after this many events or parts. */
   readonly cutAfter?: number;

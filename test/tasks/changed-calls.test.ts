@@ -197,7 +197,7 @@ describe("records and charges after a restart follow the ledger if someone has c
     expect(payers()).toEqual(["clerk"]);
     // Only a seal covers who pays, and checking it takes the key.
     expect(found.map(({ code }) => code)).toEqual(isNamed && what !== "the payer" ? ["row_changed"] : []);
-    // A status alone is no evidence of anything: the task continues, and its open call is recorded.
+    // A status by itself is not evidence of anything: the task continues, and its open call is recorded.
     expect(await named()).toEqual(isNamed ? [{ table: "tasks", row: `1/${id}` }] : []);
     expect(await foundNow()).toEqual([]);
   });

@@ -11,7 +11,7 @@ const READ = {
   inputSchema: { type: "object" },
   annotations: { readOnlyHint: true },
 };
-/** As many characters as a model is shown of a result. */
+/** The number of characters of a result that a model is shown. */
 const PAGE = "x".repeat(100_000);
 
 let stage: Stage;

@@ -75,7 +75,7 @@ describe("a process that dies midway", () => {
     script();
     await start();
     for (let n = 0; n < 60; n++) await task(`a heron of ${n}`);
-    // The clock's timers stand still from here on, so this gateway does not rewrite the files.
+    // The clock's timers are stopped from here on, so this gateway does not rewrite the files.
     clock.setWall(clock.now() + 300 * DAY_MS);
     await stop();
     await start();

@@ -15,7 +15,7 @@ import {
 let stage: Stage;
 afterEach(() => stage.stop());
 
-/** Starts a stage whose model answers each prompt when the test says so. */
+/** Starts a stage whose model answers each prompt when the test tells it to. */
 async function start(options: StageOptions) {
   stage = await startStage({ tiers: { 1: ["a"] }, ...options });
   await stage.gateway.agent("plain");

@@ -11,7 +11,7 @@ interface Rules {
   readonly enforcement?: "soft" | "enforced";
 }
 
-/** A scheduler whose runs end when the test says so. */
+/** A scheduler whose runs end when the test tells them to. */
 function bench(rules: Rules = {}) {
   const { nodeCeiling = 1_000, queueLimit = 1_000 } = rules;
   let { concurrentTasks = 60, enforcement = "enforced" } = rules;

@@ -1,4 +1,4 @@
-/** How a model's similarities become scores: age lowers them, and a single one still counts. */
+/** How a model's similarities become scores: age lowers them, and a similarity still counts if it is the only one. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { FakeClock } from "../support/clock.ts";
 import { type FakeEmbeddings, startFakeEmbeddings } from "../support/fake-embeddings.ts";

@@ -19,7 +19,7 @@ const SCOPES = ["support", "support/north", "sales", "legal/a/b"];
 const KINDS = ["t", "h", "u", "n", "v"];
 const INDEXED = ["h", "u", "n", "v"];
 
-/** Repeats a mark so often that any few bytes of the text show whose they were. */
+/** Repeats a mark so often that any few bytes of the text reveal which document they came from. */
 const mark = (kind: string, n: number, times = 1) => `~${kind}${String(n).padStart(4, "0")}~`.repeat(times);
 /** A varying length, so that the cells of a page vary too. */
 const spread = (n: number, most: number) => 1 + ((n * 7_919) % most);

@@ -85,7 +85,7 @@ test("a thread without a job is ended, and the next job starts another", async (
   expect([await ask(busy, "count"), await ask(busy, "count")]).toEqual(["1", "2"]);
   const idle = make({ idleMs: 0 });
   await until(async () => {
-    // Leaves a moment without a job in between.
+    // Leaves a moment in which there is no job.
     await new Promise((resolve) => setTimeout(resolve, 1));
     return (await ask(idle, "count")) === "1" && (await ask(idle, "count")) !== "3";
   });

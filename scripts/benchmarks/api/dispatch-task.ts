@@ -9,7 +9,7 @@ const LEAST_RATE = 0.25;
 
 /**
  * POST of a task, answered once the task and its intent in the ledger are on disk. A model that never answers holds
- * the only slot, so this measures acceptance alone, as on a node that is busy with real, slow models.
+ * the only slot, so this measures only acceptance, as on a node that is busy with real, slow models.
  */
 export async function dispatchTask(workshop: Workshop): Promise<Figure[]> {
   const upstream = await workshop.upstream();

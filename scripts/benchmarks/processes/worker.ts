@@ -5,7 +5,7 @@ import { type Validator, validator } from "../../../src/base/schema.ts";
 import type { Household } from "./household.ts";
 
 const FOLDER = join(import.meta.dir, "..");
-/** Far longer than any job takes. A stuck worker must not hold up the run for ever. */
+/** Far longer than any job takes. A stuck worker must not hold up the run forever. */
 const LONGEST_ANSWER_MS = 180_000;
 
 const reply = validator(

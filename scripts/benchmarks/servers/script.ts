@@ -8,7 +8,7 @@ export const MODELS = {
   paced: "paced",
   /** `PASSED_CHUNKS` chunks, all written at once. */
   passed: "passed",
-  /** The same chunks, each in a write of its own, as fast as they can be written. */
+  /** The same chunks, each in a separate write, as fast as they can be written. */
   apart: "apart",
   /** `BURST_CHUNKS` chunks, all at once, after `BURST_WAIT_MS` in which the readers arrive. */
   burst: "burst",

@@ -15,7 +15,7 @@ export interface PlannedCall {
 const QUESTION_NAMES = ["query", "q", "question", "text", "search"];
 /** Parameter names that are used only for searches. A tool that takes a `text` may send it to someone. */
 const SEARCH_NAMES = ["query", "q", "question", "search"];
-/** The model cannot judge which tools help, so it must not call an entire catalogue. */
+/** Maximum number of calls. The model cannot judge which tools help, so it must not call an entire catalogue. */
 const MAX_CALLS = 16;
 
 /**

@@ -26,7 +26,7 @@ export type ModelCall =
       readonly status: "failed";
       readonly failure: ModelFailure;
       readonly error: unknown;
-      /** Text was passed on that must now be discarded. */
+      /** Whether text was passed on that must now be discarded. */
       readonly hasText: boolean;
     };
 

@@ -14,7 +14,7 @@ export type ResponseEnd =
       readonly failure: ModelFailure;
       readonly error: unknown;
       readonly usage?: ProviderUsage;
-      /** The stream broke without an error from the provider. */
+      /** Set if the stream broke without an error from the provider. */
       readonly isBroken?: true;
     }
   | { readonly status: "cancelled"; readonly usage?: ProviderUsage };
@@ -46,7 +46,7 @@ export function endingOf(part: StreamPart | undefined): ResponseEnd | undefined 
 export interface EndedRequest {
   readonly ending: ResponseEnd;
   readonly received: Pick<ResponseCollector, "bytes">;
-  /** Bytes sent, and the part of them that is content. Called only if needed. */
+  /** The number of bytes sent, and how many of them are content. Called only if needed. */
   readonly sentBytes: () => number;
   readonly contentBytes: () => number;
   /** Whether the text that was sent has more bytes than this. */

@@ -15,9 +15,9 @@ export interface ToolContext {
 
 /** The host's knowledge of a tool beyond its schema. The framework passes these flags on without acting on them. */
 export interface ToolFlags {
-  /** It may destroy or change something outside. */
+  /** Whether it may destroy or change something outside. */
   readonly destructive?: boolean;
-  /** Calling it twice has the same effect as calling it once. */
+  /** Whether calling it twice has the same effect as calling it once. */
   readonly idempotent?: boolean;
 }
 

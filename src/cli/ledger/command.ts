@@ -64,8 +64,8 @@ function exportCommand(): Command {
     .option("--to <time>", "entries before this time")
     .option("--date <day>", "entries of this UTC day, such as 2026-01-31")
     .option("--agent <agent>", "entries about this agent")
-    .option("--actor <actor>", "entries of this actor, such as token:tok_… or user:ada")
-    .option("--action <action>", "entries of this action, such as task.dispatch")
+    .option("--actor <actor>", "entries caused by this actor, such as token:tok_… or user:ada")
+    .option("--action <action>", "entries with this action, such as task.dispatch")
     .option("--tier <n>", "entries about this tier")
     .addHelpText("after", EXPORT_HELP)
     .action((options: ExportOptions) => exportLedger(options));

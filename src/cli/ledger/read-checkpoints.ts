@@ -7,7 +7,7 @@ export interface StoredCheckpoints {
   readonly found: readonly SignedCheckpoint[];
   /** Pieces that are not checkpoints. If a process died while writing, the file contains an incomplete one. */
   readonly broken: number;
-  /** Why the first of them is not one. */
+  /** Why the first of them is not a checkpoint. */
   readonly problem: string | undefined;
 }
 

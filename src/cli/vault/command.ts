@@ -36,7 +36,7 @@ export function vaultCommand(): Command {
         .argument("<path...>", "files and folders")
         .requiredOption("--scope <scope>", "memory scope, such as support or legal/contracts")
         .option("--include <glob>", 'in folders, only files such as "*.md" (repeatable)', collect)
-        .option("--exclude <glob>", "no files or folders such as drafts (repeatable)", collect)
+        .option("--exclude <glob>", "skip files or folders such as drafts (repeatable)", collect)
         .option("--type <media type>", "the type of the named files, whatever their extensions")
         .option(
           "--metadata <key=value>",

@@ -32,8 +32,8 @@ interface Compiled {
 
 /**
  * Checks arguments against an untrusted schema: neither compiling it nor checking against it takes longer than about
- * 50 ms, whatever the schema and the arguments. Patterns, formats, and arguments that might take longer are left to
- * the upstream, which checks its arguments in any case. Arguments that the schema accepts are never refused.
+ * 50 ms, whatever the schema and the arguments are. Patterns, formats, and arguments that might take longer are left
+ * to the upstream, which checks its arguments in any case. Arguments that the schema accepts are never refused.
  * @param read parses the schema; the result is not kept
  */
 export function argumentCheck(read: () => JsonSchema): ArgumentCheck {

@@ -17,7 +17,7 @@ export interface SafeSchema {
 const MOST_NODES = 1_000;
 /** How many values of `enum` and `const`, and names in `required`, cost as much as one schema. */
 const DATA_OF_NODE = 4;
-/** Nesting of schemas: ten times as many levels overflow the compiler's stack. */
+/** Maximum nesting of schemas: ten times as many levels overflow the compiler's stack. */
 const MOST_LEVELS = 100;
 
 const TYPES: readonly unknown[] = ["string", "number", "integer", "boolean", "object", "array", "null"];

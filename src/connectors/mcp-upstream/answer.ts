@@ -4,7 +4,10 @@ import { ConnectorError, type ContentBlock, type ToolAnswer } from "../source.ts
 import type { UpstreamParts } from "./parts.ts";
 import { firstOf, isObject } from "./shape.ts";
 
-/** Characters of one answer, over all of its content. Applies separately to its structured content as JSON. */
+/**
+ * Maximum number of characters of one answer, over all of its content. Applies separately to its structured content
+ * as JSON.
+ */
 const ANSWER_LIMIT = 1_000_000;
 const MOST_BLOCKS = 1_000;
 

@@ -3,12 +3,12 @@ import type { RandomSource } from "../../base/ids.ts";
 
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 30_000;
-/** Consecutive calls without an answer that open the breaker. */
+/** Number of consecutive calls without an answer that open the breaker. */
 const LOSSES = 5;
 
 /** Permission for one call, with which its outcome is reported. */
 export interface Permit {
-  /** The only call allowed while it is being tested whether the upstream answers again. */
+  /** Whether this is the single call that tests whether the upstream answers again. */
   readonly trial: boolean;
 }
 
@@ -23,7 +23,7 @@ export class Breaker {
   #failures = 0;
   #losses = 0;
   #openUntil = Number.NEGATIVE_INFINITY;
-  /** Opened by failed calls: a successful connect alone does not close it. */
+  /** Whether failed calls opened it. A successful connect then does not suffice to close it. */
   #proving = false;
   #trialOut = false;
 

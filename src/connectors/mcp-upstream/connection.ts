@@ -9,11 +9,11 @@ import type { UpstreamParts } from "./parts.ts";
 import { UpstreamSession } from "./session.ts";
 import { StdioLink } from "./stdio/stdio-link.ts";
 
-/** In-flight requests of one upstream over its program's pipes. */
+/** Maximum number of in-flight requests of one upstream over its program's pipes. */
 const MOST_OUT = 256;
 /**
- * In-flight requests of one upstream over HTTP: somewhat fewer than `outbound` allows per server, so that
- * cancellations can still be sent.
+ * Maximum number of in-flight requests of one upstream over HTTP: somewhat fewer than `outbound` allows per server,
+ * so that cancellations can still be sent.
  */
 const MOST_OUT_HTTP = 40;
 

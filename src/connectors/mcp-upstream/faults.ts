@@ -4,7 +4,7 @@ import { ownText } from "../../base/own-text.ts";
 import { ConnectorError } from "../source.ts";
 import type { UpstreamParts } from "./parts.ts";
 
-/** Characters of an upstream's text that an error repeats. */
+/** Maximum number of characters of an upstream's text that an error repeats. */
 const MESSAGE_LIMIT = 1_000;
 
 const MAX_MESSAGE_MEMBERS = 100_000;

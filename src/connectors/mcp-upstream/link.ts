@@ -12,9 +12,9 @@ import { ConnectorError } from "../source.ts";
 import { closed, NotTaken } from "./faults.ts";
 import type { UpstreamParts } from "./parts.ts";
 
-/** Consecutive messages that are not JSON-RPC before the connection is closed. */
+/** Number of consecutive messages that are not JSON-RPC after which the connection is closed. */
 const MOST_GARBAGE = 100;
-/** In-flight answers to the upstream's own requests. Its requests beyond that get no answer. */
+/** Maximum number of in-flight answers to the upstream's own requests. Its requests beyond that get no answer. */
 const MOST_REPLIES = 16;
 
 /**

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** Characters of an offered name. */
+/** Maximum number of characters of an offered name. */
 const NAME_LIMIT = 100;
 const UNSAFE = /[^a-zA-Z0-9_.-]/g;
 const DIGEST_CHARACTERS = 8;

@@ -4,7 +4,10 @@ import { Allowance } from "./allowance.ts";
 import { shown } from "./faults.ts";
 import type { UpstreamParts } from "./parts.ts";
 
-/** Progress notifications of one call that are passed on per second. Each becomes an event for the caller. */
+/**
+ * Maximum number of progress notifications of one call that are passed on per second. Each becomes an event for the
+ * caller.
+ */
 const MOST_A_SECOND = 50;
 const MESSAGE_LIMIT = 1_000;
 

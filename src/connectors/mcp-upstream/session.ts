@@ -17,7 +17,7 @@ import type { UpstreamParts } from "./parts.ts";
 
 /** The SDK's own timers only use the system clock, so they are set beyond every deadline of Gatehouse. */
 const NO_SDK_TIMEOUT_MS = 2_147_483_647;
-/** Log lines about unexpected messages. */
+/** Maximum number of log lines about unexpected messages per minute. */
 const UNEXPECTED_A_MINUTE = 20;
 /** The SDK's error for requests in flight when their link was closed. */
 const CLOSED = `MCP error ${ErrorCode.ConnectionClosed}: Connection closed`;
@@ -27,7 +27,7 @@ export interface RequestOptions {
   /** How long the upstream may be silent. Each progress notification restarts it. */
   readonly silenceMs: number;
   readonly totalMs: number;
-  /** The request may change something, so the error says if its outcome is unknown. */
+  /** Whether the request may change something. If so, an error states when its outcome is unknown. */
   readonly acts: boolean;
   readonly progress?: (progress: Progress) => void;
 }

@@ -15,13 +15,14 @@ const LIST_LIMIT = TOOL_LIMITS.connector.bytes;
 const OWN_NAME_LIMIT = 1_000;
 const TITLE_LIMIT = 300;
 const DESCRIPTION_LIMIT = 4_000;
-/** Characters of one schema as JSON. */
+/** Maximum number of characters of one schema as JSON. */
 const SCHEMA_LIMIT = 65_536;
 /**
- * Values in one schema: parsed, each takes about 50 bytes. The largest schemas that people write have a few thousand.
+ * Maximum number of values in one schema: parsed, each takes about 50 bytes. The largest schemas that people write
+ * have a few thousand.
  */
 const SCHEMA_VALUES = 10_000;
-/** Characters of an upstream's own tool name that a warning repeats. */
+/** Maximum number of characters of an upstream's own tool name that a warning repeats. */
 const SHOWN_NAME = 100;
 const HINTS = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] as const;
 

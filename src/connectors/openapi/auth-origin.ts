@@ -11,7 +11,7 @@ export type PinOrigin = (origin: string) => Promise<void>;
  */
 export class AuthOrigin {
   readonly #pin: PinOrigin;
-  /** The document decides where calls go, and so where the secret would go. */
+  /** Whether the document decides where calls go, and so where the secret would go. */
   readonly #isNamedByDocument: boolean;
   #origin: string | undefined;
 
@@ -21,7 +21,7 @@ export class AuthOrigin {
     this.#origin = definition.authOrigin;
   }
 
-  /** The document was never read, so it is not yet known where `auth` may go. */
+  /** Whether it is not yet known where `auth` may go, because the document was never read. */
   get isOpen(): boolean {
     return this.#isNamedByDocument && this.#origin === undefined;
   }

@@ -1,14 +1,14 @@
 import { DocumentFault, quote } from "./fault.ts";
 import { isMap, type JsonMap, own, ownMap } from "./json.ts";
 
-/** Nesting of objects and lists. Real documents have about thirty levels. */
+/** Maximum nesting of objects and lists. Real documents have about thirty levels. */
 const MAX_DEPTH = 100;
 /**
- * Number of objects and lists. Each takes 1 µs: 10 MiB of empty lists would take five seconds, while a real document
- * of that size has about 300,000.
+ * Maximum number of objects and lists. Each takes 1 µs: 10 MiB of empty lists would take five seconds, while a real
+ * document of that size has about 300,000.
  */
 const MAX_CONTAINERS = 500_000;
-/** Fields of one object: an object shared by many operations is read again for each of them. */
+/** Maximum number of fields of one object: an object shared by many operations is read again for each of them. */
 const MAX_FIELDS = 10_000;
 /** Fields whose value is data, not part of the description: a `$ref` inside is not a reference. */
 const DATA: ReadonlySet<string> = new Set(["example", "examples", "default", "const", "enum", "value"]);

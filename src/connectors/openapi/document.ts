@@ -11,11 +11,11 @@ export interface ApiDocument {
   readonly url: string | null;
 }
 
-/** Members of a JSON document. 13 MiB, such as GitHub's, may have about 400,000. */
+/** Maximum number of members of a JSON document. A document of 13 MiB, such as GitHub's, may have about 400,000. */
 const MAX_DOCUMENT_MEMBERS = 600_000;
-/** In characters. Ordinary YAML takes 0.3 s per megabyte, JSON takes 2 ms. */
+/** Maximum length of a YAML document in characters. Ordinary YAML takes 0.3 s per megabyte, JSON takes 2 ms. */
 const MAX_YAML = 2 * 1_024 * 1_024;
-/** Aliases of one document: each is looked up in the whole document, so 20,000 took 2 s. */
+/** Maximum number of aliases in one document: each is looked up in the whole document, so 20,000 took 2 s. */
 const MAX_ALIASES = 100;
 
 /**

@@ -20,7 +20,7 @@ export class ArgumentFault extends Error {
   override readonly name = "ArgumentFault";
 }
 
-/** Characters of a document's text that a message repeats. */
+/** Maximum number of characters of a document's text that a message repeats. */
 const QUOTE_LIMIT = 200;
 
 /** Marks the place where text in a message was cut. The characters before it may be the beginning of a secret. */

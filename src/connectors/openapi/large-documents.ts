@@ -6,7 +6,10 @@ import { ConnectorError } from "../source.ts";
  * MiB.
  */
 const LARGE = 8 * 1024 * 1024;
-/** Each is in memory as bytes and as text, and briefly takes about 100 MB. */
+/**
+ * Maximum number of large documents of one workspace. Each is in memory as bytes and as text, and briefly takes about
+ * 100 MB.
+ */
 const PER_WORKSPACE = 2;
 const AT_ONCE = 4;
 

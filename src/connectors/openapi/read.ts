@@ -3,7 +3,7 @@ import { readCapped } from "../outbound/read.ts";
 import { ConnectorError } from "../source.ts";
 import { DocumentFault } from "./fault.ts";
 
-/** GitHub's document is 13 MiB. */
+/** Maximum size of a document in bytes. GitHub's is 13 MiB. */
 const MAX_BYTES = 32 * 1_024 * 1_024;
 const ACCEPT = "application/vnd.oai.openapi+json, application/json, application/yaml, text/yaml, */*;q=0.5";
 

@@ -3,10 +3,13 @@ import { DocumentFault, quote } from "./fault.ts";
 import { isMap, type JsonMap } from "./json.ts";
 import type { SchemaWork } from "./schema/budget.ts";
 
-/** Characters of a reference: each of its steps is looked up, and costs more the longer the reference is. */
+/**
+ * Maximum number of characters of a reference: each of its steps is looked up, and costs more the longer the
+ * reference is.
+ */
 const MAX_REFERENCE = 1_000;
 
-/** References that lead to other references before a value is found. */
+/** Maximum number of references that lead from one to the next before a value is found. */
 const MAX_CHAIN = 10;
 /**
  * The cost of a look-up, in units of `Work`: for each look-up, for each step, and for each field of the value found.

@@ -1,7 +1,10 @@
 import { MAX_NESTING } from "../../base/json-limits.ts";
 import { DocumentFault } from "./fault.ts";
 
-/** Items of a YAML document. Each takes 5 to 15 µs to parse. A real document of 2 MiB has about 60,000 lines. */
+/**
+ * Maximum number of items of a YAML document. Each takes 5 to 15 µs to parse. A real document of 2 MiB has about
+ * 60,000 lines.
+ */
 const MAX_ITEMS = 120_000;
 /** Marks that can begin or end a value. */
 const BEGINNINGS = /[\n\r,[\]{}]|[-?](?=[ \t])/g;

@@ -25,7 +25,9 @@ import { checkUrl, forbidden, plainHost } from "./url.ts";
 export type OutboundFetch = (url: string | URL, init?: OutboundInit) => Promise<Response>;
 
 export interface OutboundInit extends RequestInit {
-  /** The answer is a stream that stays open for as long as its server likes. Streams have their own limit. */
+  /**
+   * Whether the answer is a stream, which stays open for as long as its server likes. Streams have their own limit.
+   */
   readonly lasts?: boolean;
   /** The Gatehouse instances that the call passed before it reached this one. */
   readonly via?: Via;
@@ -60,12 +62,13 @@ export interface Outbound {
 const MOST_REQUESTS = CONNECTOR_REQUESTS;
 const MOST_STREAMS = CONNECTOR_STREAMS;
 /**
- * In-flight requests from one workspace to one server. If that server hangs, the same number remains for the others.
+ * Maximum number of in-flight requests from one workspace to one server. If that server hangs, the same number
+ * remains for the others.
  */
 const MOST_TO_ONE = 48;
 
 const MAX_REDIRECTS = 3;
-/** Addresses of one name that are tried. All of its addresses are checked. */
+/** Maximum number of addresses of one name that are tried. All of its addresses are checked. */
 const MAX_ATTEMPTS = 4;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 /** No connection was made, so nothing can have been done: another address of the name may be tried. */

@@ -5,7 +5,9 @@ import { ConnectorError } from "../source.ts";
 
 /** A workspace may set up all of its connectors at once, and then refresh one every two seconds. */
 export const LISTING_RULE: BucketRule = { capacity: 240, perSecond: 0.5 };
-/** Concurrent listings of one workspace: each holds part of its upstream's answer in memory, parsed. */
+/**
+ * Maximum number of concurrent listings of one workspace: each holds part of its upstream's answer in memory, parsed.
+ */
 export const LISTINGS_AT_ONCE = 8;
 
 interface WaitingListing {

@@ -29,7 +29,7 @@ export type CallOptions<Name extends RouteName> = ([ParametersOf<Name>] extends 
 type ClientListener = () => void;
 const signedOut = new Set<ClientListener>();
 
-/** Calls `listener` when an answer shows that the session has ended. @returns a function that stops this */
+/** Calls `listener` when an answer shows that the session has ended. @returns a function that removes the listener */
 export function onSignedOut(listener: ClientListener): () => void {
   signedOut.add(listener);
   return () => void signedOut.delete(listener);

@@ -24,7 +24,7 @@ export function adviceFor({ code }: ApiProblem): string | undefined {
 }
 
 const ADVICE: Readonly<Record<string, string>> = {
-  offline: "Check that the server is running. This page tries again by itself.",
+  offline: "Check that the server is running. This page tries again automatically.",
   scope_missing: "Sign in with a token that has this scope, or ask the person who issued yours.",
   agent_forbidden: "Sign in with a token that does not act as an agent.",
   person_required: "Sign in with a token that names its person.",

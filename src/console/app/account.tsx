@@ -41,7 +41,7 @@ function AccountDialog({ close }: { readonly close: () => void }): JSX.Element {
     <Dialog title="Signed in" close={close}>
       <Facts
         of={[
-          ["Person", session.person ?? "The token names no one"],
+          ["Person", session.person ?? "The token does not name a person"],
           session.role === null ? null : ["Role", session.role],
           ["Token", session.token?.name],
           ["Workspace", session.workspace],

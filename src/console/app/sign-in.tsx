@@ -16,7 +16,7 @@ export function SignIn({
   isAgain = false,
 }: {
   readonly signedIn: () => Promise<void>;
-  /** The session has expired, and the user's work is kept behind this page. */
+  /** Whether the session has expired while the user's work is kept behind this page. */
   readonly isAgain?: boolean;
 }): JSX.Element {
   const [token, setToken] = useState("");

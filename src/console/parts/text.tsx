@@ -80,7 +80,7 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${countText(count)} ${count === 1 ? one : many}`;
 }
 
-/** A long id, shortened to its end, which distinguishes ids. The tooltip has all of it. */
+/** A long id, shortened to its end, the part in which ids differ. The tooltip shows the full id. */
 export function shortId(id: string): string {
   const mark = id.indexOf("_");
   return id.length <= 18 ? id : `${id.slice(0, mark + 1)}…${id.slice(-8)}`;

@@ -115,7 +115,7 @@ export class Feed {
     return () => void listeners.delete(listener as FeedListener<FeedEventName>);
   }
 
-  /** Calls `listener` whenever events may have been missed. @returns a function that stops this */
+  /** Calls `listener` whenever events may have been missed. @returns a function that removes the listener */
   onGap(listener: () => void): () => void {
     const ends = [this.listen("feed.open", listener), this.listen("feed.reset", listener)];
     return () => {
@@ -150,7 +150,7 @@ export class Feed {
     });
     source.addEventListener("error", () => {
       this.#tell("lost");
-      // The browser reconnects by itself, but gives up if the answer is not a stream.
+      // The browser reconnects automatically, but gives up if the answer is not a stream.
       if (source.readyState !== EventSource.CLOSED) return;
       this.#close();
       this.#refused();

@@ -3,11 +3,11 @@ import type { Feed } from "./feed.ts";
 
 const RETRY_MS = 5_000;
 
-/** What to do with the result of a read. None is called after the read was stopped. */
+/** Callbacks for the result of a read. They are never called after the read is stopped. */
 export interface ReadResult<Value> {
   show(value: Value): void;
   fail(problem: ApiProblem): void;
-  /** Called some time after a failure that may pass. */
+  /** Called a few seconds after a failure that may be temporary. */
   retry(): void;
 }
 

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef } from "preact/hooks";
 /** Each read is a call and a ledger entry: requests that come closer together than this share one. */
 const SHORTEST_MS = 1_500;
 
-/** Calls `work` soon, at most once in `shortest` milliseconds. @returns a function that requests it */
+/** Calls `work` soon, at most once in `shortest` milliseconds. @returns a function that requests such a call */
 export function useSoon(work: () => void, shortest = SHORTEST_MS): () => void {
   const given = useRef(work);
   given.current = work;

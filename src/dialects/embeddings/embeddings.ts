@@ -6,7 +6,7 @@ import { edited, findMembers, MemberNames } from "../request-bytes.ts";
 import { EMBEDDINGS_TRANSLATION } from "./translation.ts";
 import { describeVectors, embeddingsUsage, inFormat, type VectorFormat } from "./vectors.ts";
 
-/** Characters of an answer that may be an error. */
+/** Maximum number of characters of an answer that is parsed to see whether it is an error. */
 const LONGEST_ERROR = 64 * 1024;
 const MEMBERS = new MemberNames(["model", "encoding_format"]);
 
@@ -34,7 +34,7 @@ export const EMBEDDINGS: DialectApi = {
 function inputBytesOf(input: unknown): number {
   if (typeof input === "string") return Buffer.byteLength(input);
   if (!Array.isArray(input)) return 0;
-  // A token that a client has made itself takes at least one byte.
+  // A client may send token ids instead of text. Each token has at least one byte.
   return input.reduce((sum: number, each) => sum + (typeof each === "number" ? 1 : inputBytesOf(each)), 0);
 }
 

@@ -18,7 +18,7 @@ const WORDS = [OF_MESSAGE, ERROR];
 export class MessagesStreamReader implements StreamReader {
   readonly #reported: Record<string, unknown> = Object.create(null);
   #usage: LanguageModelV4Usage | null = null;
-  /** Usage was reported since it was last counted. */
+  /** Whether usage was reported since it was last counted. */
   #isUncounted = false;
 
   get usage(): LanguageModelV4Usage | null {

@@ -136,7 +136,7 @@ class AnswerLimits {
 
   addBytes(bytes: number): void {
     this.#bytes += bytes;
-    if (this.#bytes > MOST_BYTES) throw new AnswerTooLarge("The model's answer has too many bytes.");
+    if (this.#bytes > MOST_BYTES) throw new AnswerTooLarge("The model's answer is too large.");
   }
 }
 

@@ -28,9 +28,9 @@ export interface RunningCall {
   readonly abort: AbortController;
   /** Ends the wait before the call is made; no effect afterwards. Null if it never waits. */
   readonly wait: AbortController | null;
-  /** It has been dispatched, and is not in flight. A stop must find it all the same. */
+  /** Whether it has been dispatched but is not in flight. A stop must still find it. */
   readonly isQueued?: boolean;
-  /** It is left to the next start. A drain does not wait for it, but a stop must find it. */
+  /** Whether it is left to the next start. A drain then does not wait for it, but a stop must still find it. */
   readonly isLeftToNextStart?: boolean;
 }
 

@@ -7,7 +7,7 @@ import type { BodyShares, OpenBody } from "./shares.ts";
 /** Maximum size of a JSON body in bytes (contract, section 3). */
 const BODY_LIMIT = 10 * 1024 * 1024;
 
-/** Bytes of a body that is parsed at once: the rest of its call takes longer. */
+/** Bodies of at most this many bytes are parsed at once: the rest of the call takes longer than that. */
 const SHORT_BODY = 4 * 1024;
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?;?$/i;

@@ -30,8 +30,8 @@ export interface OpenBody {
   readonly workspaceId: number;
   /**
    * Reserves room for `bytes` more, before they are kept.
-   * @throws Problem 429 `rate_limited` if its workspace has used its share; the problem passed to `refused`, once
-   *   that was called
+   * @throws Problem 429 `rate_limited` if its workspace has used its share; the problem passed to `refused` if that
+   *   was called before
    */
   take(bytes: number): void;
   /** Counts received bytes towards the minimum rate. */

@@ -18,7 +18,7 @@ export interface CallToEnd {
 interface OpenCall {
   /** Null until the caller is known. */
   workspaceId: number | null;
-  /** The call ends work, so it is never refused or ended to make room. */
+  /** Whether the call ends work. Such a call is never refused, or ended to make room. */
   isUrgent: boolean;
 }
 

@@ -139,7 +139,7 @@ export const MESSAGES_BODIES: DialectBodies = {
       type: Type.Literal("message"),
       role: Type.Literal("assistant"),
       model: TEXT,
-      content: list("Texts, thoughts and uses of the client's tools."),
+      content: list("Text, thinking and uses of the client's tools."),
       stop_reason: Type.Union([TEXT, Type.Null()]),
       usage: Type.Object({ input_tokens: COUNT, output_tokens: COUNT }, OPEN),
     },

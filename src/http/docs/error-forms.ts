@@ -56,12 +56,12 @@ export const ERROR_RESPONSES: Readonly<Record<ErrorForm, object>> = {
     content: { "application/problem+json": { schema: PROBLEM } },
   },
   OpenAiError: {
-    description: "Refused or failed, as OpenAI's clients read it.",
+    description: "Refused or failed, in the format that OpenAI's clients expect.",
     headers: CODE_HEADER,
     content: { "application/json": { schema: OPENAI } },
   },
   AnthropicError: {
-    description: "Refused or failed, as Anthropic's clients read it.",
+    description: "Refused or failed, in the format that Anthropic's clients expect.",
     headers: CODE_HEADER,
     content: { "application/json": { schema: ANTHROPIC } },
   },

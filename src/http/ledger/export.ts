@@ -39,7 +39,7 @@ export interface LedgerSelection {
   readonly filter: Omit<EntryFilter, "oversight">;
   /** Everything that the caller may see; `filter` matches nothing else. */
   readonly own?: OwnEntries | null | undefined;
-  /** The caller asks only for entries that it may not see, so the response has none. */
+  /** Whether the caller asks only for entries that it may not see. If so, the response has none. */
   readonly isOutside?: boolean | undefined;
   /** The requested UTC day; `filter` contains its bounds. */
   readonly date?: string | undefined;

@@ -14,7 +14,8 @@ import { connectorJson, pageJson } from "../connector-view.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 
 /**
- * Members of a body that contains an OpenAPI document as an object. A larger document can be sent as text or by URL.
+ * Maximum number of members of a body that contains an OpenAPI document as an object. A larger document can be sent
+ * as text or by URL.
  */
 const INLINE_DOCUMENT_MEMBERS = 100_000;
 

@@ -23,7 +23,7 @@ export interface FeedRouteParts {
 const EVENTS = [
   "Server-sent events, each with an `id` that counts up within the connection. The first is `feed.open`: read your lists",
   "after it, and apply each event to them. Nothing is replayed: after reconnecting, and after `feed.reset`, read the lists",
-  "again. Each event is the current state of one thing, so only the last of several changes is sent. A token gets the",
+  "again. Each event is the current state of one object, so only the last of several changes is sent. A token gets the",
   `events that it may read: ${Object.entries(FEED_SCOPES)
     .map(([name, scope]) => `\`${name}\` (${scope ?? "any token"})`)
     .join(", ")};`,

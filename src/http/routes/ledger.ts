@@ -23,9 +23,9 @@ const EntriesQuery = Type.Object(
   {
     ...PAGE,
     agent: text("Entries about this agent."),
-    actor: text("Entries of this actor, such as `token:tok_…` or `user:ada`."),
-    action: text("Entries of this action, such as `task.dispatch`."),
-    task: text("Entries that name this task, even long after its end. Not supported for `article14`."),
+    actor: text("Entries caused by this actor, such as `token:tok_…` or `user:ada`."),
+    action: text("Entries with this action, such as `task.dispatch`."),
+    task: text("Entries that name this task, even if it ended long ago. Not supported for `article14`."),
     outside_tasks: Type.Optional(
       Type.Boolean({
         description:
@@ -69,7 +69,7 @@ export function ledgerRoutes(endpoints: EndpointContext, parts: LedgerRouteParts
         "none: continue while there is a `next_cursor`",
       tag,
       query: EntriesQuery,
-      headers: { Accept: "The format, if the query names none." },
+      headers: { Accept: "The format, unless the query specifies one." },
       formats: Object.values(LEDGER_MEDIA_TYPES),
       status: 200,
     },

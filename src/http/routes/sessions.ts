@@ -111,7 +111,7 @@ export function sessionRoutes(
     {
       action: "session.read",
       scope: null,
-      summary: "Read who is making the call, and what they may do",
+      summary: "Read the identity and the rights of the caller",
       tag,
       // The console's first request, which must work even if the limit is used up.
       urgent: true,

@@ -15,7 +15,7 @@ import type { Metrics } from "../metrics.ts";
 
 /** The parts of the node that must work for it to take calls. */
 export interface Readiness {
-  /** The process is about to stop, so clients should send no new work. */
+  /** Whether the process is about to stop, so that clients should send no new work. */
   isDraining(): boolean;
   /** Names of the failing parts; empty if ready. */
   failing(): Promise<readonly string[]>;

@@ -26,7 +26,7 @@ export function webhookRoutes(endpoints: EndpointContext, { db, clock, url, wake
     {
       action: "webhook.read",
       scope: "settings:write",
-      summary: "Read where notices are posted, and which ones",
+      summary: "Read the address that notices are posted to, and the types of notices",
       tag,
       status: 200,
     },

@@ -24,7 +24,7 @@ interface CallerStreams {
   readonly streams: Set<() => void>;
   /** When the rights end, in milliseconds since the Unix epoch, as of the last check. */
   until: number;
-  /** The rights may have changed since the last check. */
+  /** Whether the rights may have changed since the last check. */
   isStale: boolean;
   looking: Promise<void> | null;
   cancelTimer: () => void;

@@ -24,7 +24,7 @@ import { reportPage } from "./report/page.ts";
 import { type SignedTree, type Snapshot, signTree } from "./snapshot.ts";
 import { encoded, leafLines } from "./sources.ts";
 
-/** Erasures listed individually in the report. */
+/** Maximum number of erasures listed individually in the report. */
 const ERASURES_LISTED = 60;
 
 /**

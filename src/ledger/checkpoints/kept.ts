@@ -33,7 +33,7 @@ const READ_BYTES = 1 << 20;
  * earlier state is consistent in itself; only copies kept outside show it. An unreadable file or truncated notes
  * cause only a warning.
  *
- * @throws OperatorError if a ledger is shorter than its last checkpoint, or has other entries
+ * @throws OperatorError if a ledger is shorter than its last checkpoint, or has different entries
  */
 export async function compareKept(path: string, parts: KeptCheckpointsParts): Promise<void> {
   const text = readEnd(path, parts.log);

@@ -55,7 +55,7 @@ interface SignedEnd {
  * whose heads were signed individually. The key's own file states what the key has signed (`keys.use`). So an
  * attacker who can write the database, but not that file, cannot make a directory look older than it is.
  *
- * @throws OperatorError if a ledger is longer or shorter than the one that was signed, or has other entries
+ * @throws OperatorError if a ledger is longer or shorter than the one that was signed, or has different entries
  */
 export async function openHeads(parts: OpenHeadsParts): Promise<OpenHeads> {
   const { db, keys, nameOf } = parts;
@@ -140,7 +140,7 @@ async function isSigned(keys: LedgerKeys, name: string, note: Note): Promise<boo
   return (await signersOf(note, [key], tools.verifySignature)).length > 0;
 }
 
-/** The contents of a head's row. It counts once all heads lead to the signed root. @throws OperatorError */
+/** A head's row, trusted only once all heads together yield the signed root. @throws OperatorError */
 function headOf(keys: LedgerKeys, workspace: NamedWorkspace, text: string | undefined): SignedEnd {
   if (text === undefined) throw ledgerChanged(workspace, NO_HEAD);
   try {

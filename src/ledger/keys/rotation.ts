@@ -51,7 +51,7 @@ export async function rotateKey(
   });
 }
 
-/** Replaces the lost key with a new one and records it. Only this entry supports the new key. */
+/** Replaces the lost key with a new one and records it. Nothing but this entry vouches for the new key. */
 export async function replaceLostKey(
   tx: Tx,
   { ledger, keys, workspaces }: Pick<RotationParts, "ledger" | "keys" | "workspaces">,

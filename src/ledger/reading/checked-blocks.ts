@@ -9,8 +9,8 @@ export interface CheckedBlock {
 }
 
 /**
- * Memory for checked blocks: about 10,000 of them, or 2.5 million entries. Past that, the block that was checked
- * first is evicted.
+ * Maximum memory in bytes for checked blocks: about 10,000 of them, or 2.5 million entries. Past that, the block that
+ * was checked first is evicted.
  */
 const MOST_BYTES = 32 << 20;
 /** Overhead in bytes for each key and each block, besides the bits and the key. */

@@ -27,11 +27,11 @@ export interface LedgerListsParts {
   readonly faults: Pick<LedgerFaults, "report">;
 }
 
-/** Blocks checked by one read, 1 ms each. Other work can run between two blocks. */
+/** Maximum number of blocks checked by one read, 1 ms each. Other work can run between two blocks. */
 const UNCHECKED_AT_ONCE = 4;
-/** Checked blocks that one read scans in memory: half a million entries. */
+/** Maximum number of checked blocks that one read scans in memory: half a million entries. */
 const CHECKED_AT_ONCE = 2_048;
-/** Entries that one read of checked blocks returns. */
+/** Maximum number of entries that one read of checked blocks returns. */
 const AT_ONCE = 256;
 /** Keys per query. */
 const KEYS = 32;

@@ -64,7 +64,9 @@ export class ProvenTask {
     return this.#answered;
   }
 
-  /** Its tool calls, each in its last state, made or refused: a call may be repeated after a restart. */
+  /**
+   * Its tool calls, whether made or refused, each in its latest state, since a call may be repeated after a restart.
+   */
   get calls(): readonly ProvenCall[] {
     const last = new Map<string, ProvenCall>();
     const unnamed: ProvenCall[] = [];
@@ -118,7 +120,10 @@ function openedBy(seq: number, { ts, tool, detail }: ParsedEntry): ProvenCall {
   return { seq, id, tool, at: ts, outcomeSeq: null, status: "unknown", price: numberOf(detail?.price) };
 }
 
-/** Whether the entry refuses a call that the task then shows. Presentations to people name their call as well. */
+/**
+ * Whether the entry refuses a call that the task then shows. Entries about calls shown to people also contain a call
+ * id.
+ */
 function isRefusedCall({ phase, action, outcome, detail }: ParsedEntry): boolean {
   return (
     phase === "single" && action === "tool.call" && outcome === "denied" && typeof detail?.call === "string"

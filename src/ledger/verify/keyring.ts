@@ -197,7 +197,7 @@ export function rotationOf(entry: VerifiedEntryFields, origin: string, tools: Ve
   return from && to ? { seq: entry.seq, from, to } : null;
 }
 
-/** Whether an entry records that the key was lost and replaced. Only this entry supports the new key. */
+/** Whether an entry records that the key was lost and replaced. Nothing but this entry vouches for the new key. */
 export function saysKeyLost({ action, outcome, code }: VerifiedEntryFields): boolean {
   return action === "ledger.rotate_key" && outcome === "succeeded" && code === "key_lost";
 }

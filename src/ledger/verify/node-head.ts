@@ -86,7 +86,10 @@ export async function readHeads(parts: StoredHeadsParts): Promise<StoredHeads> {
   };
 }
 
-/** Reports a database whose version signed less than its key has. @returns whether it does */
+/**
+ * Reports a database with the schema of a version that did not yet sign what its key has signed. @returns whether it
+ * was reported
+ */
 export function reportAge(
   database: ReadOnlyDatabase,
   keyUse: KeyUse | null,
@@ -98,7 +101,7 @@ export function reportAge(
   if (database.schemaVersion >= first) return false;
   report.tampered(
     "head_missing",
-    "The database claims to be of an earlier version, but the key file next to it has signed heads that this version did not sign: the signed heads were removed, or the database is older than its key file.",
+    "The database claims to be from an earlier version, but the key file next to it has signed heads that this version did not sign: the signed heads were removed, or the database is older than its key file.",
   );
   return true;
 }

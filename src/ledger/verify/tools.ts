@@ -5,7 +5,7 @@ import type { BundleTools } from "./bundle/verify.ts";
 
 /** SubjectPublicKeyInfo of an Ed25519 key, up to the key itself (RFC 8410). */
 const SPKI_HEAD = Buffer.from("302a300506032b6570032100", "hex");
-/** Few keys sign many checkpoints, so imported keys are cached. */
+/** Maximum number of imported keys that are cached, since few keys sign many checkpoints. */
 const MOST_KEYS = 64;
 const keys = new Map<string, KeyObject>();
 

@@ -24,7 +24,10 @@ const LARGEST = 2n ** 63n - 1n;
 /** Maximum number of missing workspaces reported per table. */
 const MOST_ORPHANS = 100;
 
-/** The workspaces in the table. Numbers are read as text, because SQLite's exceed JavaScript's exact integers. */
+/**
+ * The workspaces in the table. Numbers are read as text, because SQLite's integers can exceed JavaScript's safe
+ * integers.
+ */
 export function storedWorkspaces(
   database: ReadOnlyDatabase,
   report: VerificationReport,
@@ -46,7 +49,8 @@ export function storedWorkspaces(
 }
 
 /**
- * Whether a start got further than the schema. It creates the first workspace, then the key, then signs the heads.
+ * Whether a start got further than creating the schema. It then creates the first workspace, then the key, then signs
+ * the heads.
  */
 export function isBegun(
   workspaces: readonly VerifiedWorkspace[],

@@ -78,7 +78,10 @@ const REQUESTS_AT_ONCE = 2;
  */
 const COMPATIBLE_TEXTS = 64;
 const UNKNOWN_TEXTS = 64;
-/** Larger batches make large responses: 256 vectors of 3,072 numbers are 17 MB of JSON. */
+/**
+ * Maximum number of texts in a batch. Larger batches make large responses: 256 vectors of 3,072 numbers are 17 MB of
+ * JSON.
+ */
 const MOST_TEXTS = 256;
 /** If a provider refuses large batches, later ones start smaller, but never smaller than this. */
 const LEAST_TEXTS = 8;

@@ -37,7 +37,7 @@ export interface EmbeddingFault {
 
 /** A classified failure of one request. */
 export interface RequestFault extends EmbeddingFault {
-  /** The provider refused these particular texts: fewer or shorter ones may succeed. */
+  /** Whether the provider refused these particular texts: fewer or shorter ones may succeed. */
   readonly refused: boolean;
 }
 

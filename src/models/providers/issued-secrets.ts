@@ -4,7 +4,7 @@ import type { Clock } from "../../base/clock.ts";
  * How long an expired secret is still remembered: the issuer's clock may be slow, and calls in flight may still fail.
  */
 const GRACE_MS = 10 * 60_000;
-/** Keeps a server that issues a new secret for every call from exhausting memory. */
+/** Maximum number of secrets kept, so that a server that issues a new one for every call does not exhaust memory. */
 const MOST = 100;
 
 /**

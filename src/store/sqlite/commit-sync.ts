@@ -6,18 +6,18 @@ import type { WatchedFiles } from "./watch.ts";
 const FRAME_COUNT = 16;
 /** Pages in the log after which it is copied into the database, as by SQLite itself. */
 const LONG_LOG = 1_000;
-/** The log's length is read once in so many groups, since reading it takes 1 µs. */
+/** The log's length is read once per this many groups, since reading it takes 1 µs. */
 const GROUPS = 16;
 
 /**
- * Syncs commits in another thread, where SQLite would block the event loop: 0.2 ms at each commit on a fast disk, and
- * 10 ms whenever it copies the log into the database.
+ * Syncs commits in another thread. SQLite's own sync would block the event loop: 0.2 ms at each commit on a fast
+ * disk, and 10 ms whenever it copies the log into the database.
  */
 export class CommitSync implements CommitDisk {
   readonly #files: WatchedFiles;
   readonly #connection: Connection;
   #groups = 0;
-  /** The length at which the log is copied next. It grows while a long read keeps the log from beginning anew. */
+  /** The length at which the log is copied next. It grows while a long read keeps the log from starting over. */
   #copyAt = LONG_LOG;
 
   /** `connection`: the writer. It MUST NOT be used by anyone else while a promise of this object is pending. */

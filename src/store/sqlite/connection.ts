@@ -46,7 +46,7 @@ export class Connection {
   }
 
   /**
-   * Copies the log into the database, without waiting for the disk. The next commit then begins the log anew, so the
+   * Copies the log into the database, without waiting for the disk. The next commit then starts the log over, so the
    * log MUST be on the disk before this call, and the database before the next commit.
    */
   copyLog(): void {

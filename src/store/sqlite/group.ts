@@ -2,7 +2,10 @@ import { type SqlValue, StoreUnavailable, type Tx, type TxOptions } from "../db.
 import { RowSeals } from "../seals/seals.ts";
 import { type Connection, sqliteCode } from "./connection.ts";
 
-/** Transactions committed with one sync. More would block the event loop for too long; fewer would waste syncs. */
+/**
+ * Maximum number of transactions committed with one sync. More would block the event loop for too long; fewer would
+ * waste syncs.
+ */
 const GROUP_LIMIT = 256;
 /** Maximum number of waiting transactions. Each belongs to an open call, so this is far more than a node serves. */
 const QUEUE_LIMIT = 20_000;
@@ -227,7 +230,7 @@ export class GroupCommit {
     try {
       if (this.#connection.database.inTransaction) this.#connection.run("ROLLBACK");
     } catch {
-      // Whatever prevents the rollback also prevents the next group from beginning, which reports it.
+      // Whatever prevents the rollback also prevents the next group, which then reports it.
     }
   }
 

@@ -43,7 +43,7 @@ export const FIRST_WITH_NODE_HEAD = versionOf(NODE_HEAD);
 /** The file cannot be read: it is damaged, this user may not read it, or another process has locked it. */
 export class DatabaseUnreadable extends Error {
   override readonly name = "DatabaseUnreadable";
-  /** The content is not a valid SQLite database. */
+  /** Whether the content is not a valid SQLite database. */
   readonly isDamaged: boolean;
 
   constructor(error: Error) {

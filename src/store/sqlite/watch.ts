@@ -31,12 +31,12 @@ export class StoreWatch implements WriteGuard {
   #commits = 0;
   /** The number of commits in the index at the last look. */
   #counted: number;
-  /** A transaction of this connection has failed since. */
+  /** Whether a transaction of this connection has failed since. */
   #hasFailed = false;
   #isForeign = false;
-  /** Others may have made commits that are not counted here. */
+  /** Whether others may have made commits that are not counted here. */
   #isUncounted = false;
-  /** What was written did not reach the disk: nobody knows what a start would find. */
+  /** Whether a write did not reach the disk, so that nobody knows what a start would find. */
   #isOffDisk = false;
   readonly #moves: Disturbance[] = [];
 

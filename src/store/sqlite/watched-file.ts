@@ -53,7 +53,7 @@ export class WatchedFile {
     this.#isKnowable = this.#changeNow() === null;
   }
 
-  /** No name leads to the file any more, so anything written to it is lost when this process ends. */
+  /** Whether no name leads to the file any more, so that anything written to it is lost when this process ends. */
   get isLost(): boolean {
     return fstatSync(this.#descriptor).nlink === 0;
   }

@@ -31,7 +31,7 @@ export interface UnsavedRun {
   readonly unsaved: { readonly firstId: number; readonly frames: readonly Uint8Array[] };
   /** The charge for a model call whose outcome could not be written. */
   readonly owed: OwedCharge | null;
-  /** Omits everything optional: for a second attempt after the store refused a value. */
+  /** Whether to omit everything optional: for a second attempt after the store refused a value. */
   readonly isBare: boolean;
 }
 

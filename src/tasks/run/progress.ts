@@ -14,7 +14,10 @@ export interface SavedProgress {
    * answer.
    */
   readonly messages: readonly Message[];
-  /** The last step has calls that are still to be made, so no model is asked first and no text is repeated. */
+  /**
+   * Whether the last step has calls that are still to be made, so that no model is asked first and no text is
+   * repeated.
+   */
   readonly isInStep: boolean;
   /** Approvals, by call id. */
   readonly asked: ReadonlyMap<string, ProvenApproval>;

@@ -38,7 +38,7 @@ type DueSchedule = Schedule & { readonly nextAt: number };
  * own resolution is a minute.
  */
 const MISSED_AFTER_MS = 60_000;
-/** Schedules whose tasks are dispatched concurrently, sharing syncs. */
+/** Maximum number of schedules whose tasks are dispatched concurrently, sharing syncs. */
 const AT_ONCE = 16;
 /** The longest time between two checks, so that a change of the clock is noticed. */
 const LOOK_MS = 30_000;

@@ -5,7 +5,7 @@ const SENTENCE_END =
   /(?<=[.!?…][)\]"'”’»]{0,3})\s+|(?<=[。！？｡][」』）”’]{0,3})(?![」』）”’\s])|(?<=[。！？｡][」』）”’]{0,3})\s+/gu;
 /** How far the pattern above looks back. */
 const LOOK_BACK = 4;
-/** Window around a cut in which the ends of words and grapheme clusters are searched. */
+/** Window around a cut that is searched for the ends of words and grapheme clusters. */
 const CLUSTER_WINDOW = 64;
 
 const WORDS = new Intl.Segmenter(undefined, { granularity: "word" });

@@ -15,7 +15,7 @@ interface HtmlBlock {
   readonly kind: Block["kind"];
   readonly level: number;
   readonly text: string;
-  /** A list item, which is placed close to the previous piece. */
+  /** Whether it is a list item, which is placed close to the previous piece. */
   readonly item: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Passages per document among the results, as long as there are other documents. */
+/** Maximum number of passages per document among the results, as long as there are other documents. */
 const PER_DOCUMENT = 2;
 /** If this part of the shorter passage also occurs in another passage of the same document, it adds nothing new. */
 const OVERLAP = 0.5;

@@ -7,7 +7,10 @@ const SHORTEST = 4;
 const LONGEST = 24;
 const CORRECTABLE = /^[a-z]+$/;
 const NONE = new Float64Array(0);
-/** Words whose neighbours are cached, 4 kB each: stemming them all takes 0.5 ms, and questions repeat words. */
+/**
+ * Maximum number of words whose neighbours are cached, 4 kB each: stemming them all takes 0.5 ms, and questions
+ * repeat words.
+ */
 const CACHE_LIMIT = 1_024;
 const remembered = new Map<string, Float64Array>();
 

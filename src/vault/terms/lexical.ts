@@ -11,9 +11,12 @@ export const LEXICAL_SPACE = "builtin/lexical|256|3-5|1";
 
 const SHORTEST = 3;
 const LONGEST = 5;
-/** A run of a thousand letters is not a word, and has a thousand n-grams. */
+/** Maximum number of letters of a word: a run of a thousand letters is not a word, and has a thousand n-grams. */
 const WORD_LIMIT = 40;
-/** Words whose n-grams are cached: a collection repeats some ten thousand words, and hashing one takes about 3 µs. */
+/**
+ * Maximum number of words whose n-grams are cached: a collection repeats some ten thousand words, and hashing one
+ * takes about 3 µs.
+ */
 const CACHE_LIMIT = 20_000;
 const grams = new Map<string, Float64Array>();
 

@@ -48,9 +48,12 @@ function splitUnspaced(run: string): string[] {
   return words;
 }
 
-/** Words whose terms are cached: stemming one takes 1 µs, and a collection repeats some ten thousand words. */
+/**
+ * Maximum number of words whose terms are cached: stemming one takes 1 µs, and a collection repeats some ten thousand
+ * words.
+ */
 const CACHE_LIMIT = 50_000;
-/** A run of a thousand letters is unlikely to repeat. */
+/** Maximum length of a word that is cached: a run of a thousand letters is unlikely to repeat. */
 const CACHED_LENGTH = 64;
 const terms = new Map<string, number>();
 

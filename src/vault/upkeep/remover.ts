@@ -107,7 +107,7 @@ async function removeRest(parts: VaultParts, document: RemovedDocument): Promise
     for (const space of spaces.all) await deletePending(tx, space, document.key);
     await tx.run("DELETE FROM vault_segments WHERE document_key = $1 AND live = 0", [document.key]);
     if (hasUnreachableVectors(parts)) {
-      // They are removed at the first start that manages it; until then, only the row identifies them.
+      // The next start that can reach the vectors removes them. Until then, only this row identifies them.
       await tx.run(
         "UPDATE vault_documents SET title = '', source_uri = NULL, source_hash = NULL, metadata = '{}' WHERE key = $1",
         [document.key],

@@ -1,4 +1,7 @@
-/** Clients' own model calls in the console: in the overview, on an agent's page and in the ledger, beside tasks'. */
+/**
+ * Clients' own model calls in the console: in the overview, on an agent's page and in the ledger, alongside tasks'
+ * calls.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { axe } from "../../support/axe.ts";

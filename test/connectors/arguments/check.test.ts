@@ -300,7 +300,7 @@ test("nothing is refused that the schema accepts, whatever the schema and argume
   expect(refusals).toBeGreaterThan(50);
 });
 
-/** Whether typebox accepts the value by the schema itself; undefined if it cannot say. */
+/** Whether typebox accepts the value by the schema itself; undefined if it cannot decide. */
 function takes(schema: JsonSchema, value: JsonObject): boolean | undefined {
   try {
     return validator(schema).is(value);

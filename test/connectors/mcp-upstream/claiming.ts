@@ -7,5 +7,5 @@ import { UserClaims } from "../../../src/connectors/mcp-upstream/stdio/user-clai
 const [directory = "", uid] = process.argv.slice(2);
 const claims = new UserClaims([directory]);
 process.stdout.write(String(claims.claim(Number(uid))));
-// A claim ends with its object.
+// A claim lasts only as long as its object.
 setInterval(() => claims, 60_000);

@@ -109,7 +109,7 @@ describe("a call over Streamable HTTP", () => {
     expect(server.fake.heard.filter((method) => method === "tools/call")).toHaveLength(2);
   });
 
-  test("whose stream stays open after the answer does not keep that stream for ever", async () => {
+  test("whose stream stays open after the answer does not keep that stream forever", async () => {
     const clock = new FakeClock();
     const left = Promise.withResolvers<void>();
     await using server = serve(

@@ -90,7 +90,7 @@ describe("a deadline", () => {
     expect(expired).toEqual(["silence"]);
   });
 
-  test("restarts with each sign of life, but not for ever", () => {
+  test("restarts with each sign of life, but not forever", () => {
     const { clock, deadline, expired } = made();
     for (let sign = 0; sign < 12 && expired.length === 0; sign += 1) {
       clock.advance(90);

@@ -87,7 +87,7 @@ test("a gateway that is killed leaves no child: its input ends", async () => {
   expect(runs(pid)).toBe(true);
   gateway.kill("SIGKILL");
   await gateway.exited;
-  // A process gets no notification when a process ends that is not its child.
+  // A process is not notified when a process that is not its child ends.
   const deadline = Date.now() + 10_000;
   while (runs(pid) && Date.now() < deadline) await Bun.sleep(10);
   expect(runs(pid)).toBe(false);

@@ -1,4 +1,4 @@
-/** A real HTTP API for tests. It answers as a test says and records its requests. */
+/** A real HTTP API for tests. It answers as a test specifies, and records its requests. */
 import type { JsonObject } from "../../../src/agents/index.ts";
 import type { Clock } from "../../../src/base/clock.ts";
 import { systemClock } from "../../../src/base/clock.ts";

@@ -1,4 +1,6 @@
-/** A conversation that begins at a translated model and continues at one with native Chat Completions. */
+/**
+ * A conversation that begins with a translated model and continues with one whose provider supports Chat Completions.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readChatRequest } from "../../../src/dialects/chat/request.ts";
 import { packSignature } from "../../../src/dialects/translation/signatures.ts";

@@ -1,4 +1,4 @@
-/** Providers of another dialect that fail: what the client gets, and what the ledger says. */
+/** Providers of another dialect that fail: what the client gets, and what the ledger records. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { GoogleBehaviour } from "../../support/fake-google.ts";
 import { until } from "../../support/until.ts";

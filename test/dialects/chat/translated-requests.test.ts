@@ -1,4 +1,4 @@
-/** What a provider of another dialect is sent for a chat completion, and what is refused before. */
+/** What a provider of another dialect is sent for a chat completion, and what is refused before anything is sent. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { message } from "../messages-support.ts";
 import { openTranslationStage, type TranslationStage, USER } from "./translation-support.ts";

@@ -1,4 +1,4 @@
-/** Chat completions as calls of models of other providers: what is read, and what is refused. */
+/** Chat completions as calls to other providers' models: what is read, and what is refused. */
 import { describe, expect, test } from "bun:test";
 import { Problem } from "../../../src/base/errors.ts";
 import { CHAT_TRANSLATION } from "../../../src/dialects/chat/translation/translation.ts";

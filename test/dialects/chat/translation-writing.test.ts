@@ -1,4 +1,4 @@
-/** Answers of models of other providers as chat completions. */
+/** Answers of other providers' models as chat completions. */
 import { expect, test } from "bun:test";
 import type {
   LanguageModelV4Content,

@@ -1,4 +1,4 @@
-/** A conversation that goes on with a model of Anthropic's after one of another provider. */
+/** A conversation that continues with one of Anthropic's models after another provider's model. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { packSignature } from "../../../src/dialects/translation/signatures.ts";
@@ -57,7 +57,7 @@ test("Anthropic's own thoughts are passed on, and a message with only foreign th
   expect(sent()).toEqual([...USER, assistant(own), ...USER]);
   await ask([...USER, assistant(own, foreign), ...USER, assistant(foreign), ...USER]);
   expect(sent()).toEqual([...USER, assistant(own), ...USER, ...USER]);
-  // Words that look like one are not.
+  // Text that merely looks like a signature is kept.
   const words = { role: "user", content: "gth1. is a prefix" };
   await ask([words]);
   expect(sent()).toEqual([words]);

@@ -1,4 +1,4 @@
-/** Messages to providers that do not speak it: what is refused, and what happens when a provider fails. */
+/** Messages to providers that do not support that API: what is refused, and what happens when a provider fails. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
 import type { Behaviour } from "../../support/fake-model.ts";

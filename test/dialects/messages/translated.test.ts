@@ -1,4 +1,4 @@
-/** Messages to models whose providers do not speak it, with Anthropic's own client. */
+/** Messages to models whose providers do not support that API, with Anthropic's own client. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createAnthropic } from "@ai-sdk/anthropic";
 import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
@@ -168,7 +168,7 @@ test("thoughts come with a signature, and go back with it in the provider's own 
     summary: [{ type: "summary_text", text: "Which weather?" }],
   });
 
-  // What one kind has signed says nothing to another.
+  // One kind of provider cannot use what another kind has signed.
   await goBack("gemini/first", openai.content);
   expect(JSON.stringify(stage.google.requests.at(-1)?.body)).not.toContain("Which weather?");
 });

@@ -29,7 +29,7 @@ function whole(
   return { ...MESSAGES_TRANSLATION.writer(request, TARGET, HEAD).whole(result) };
 }
 
-/** The events of a stream, in groups as the parts led to them. */
+/** The events of a stream, grouped by the parts that caused them. */
 function streamed(parts: readonly Part[], request: object = THINKING): Record<string, unknown>[][] {
   const writer = MESSAGES_TRANSLATION.writer(request, TARGET, HEAD);
   return parts.map((part) => {
@@ -49,7 +49,7 @@ function streamed(parts: readonly Part[], request: object = THINKING): Record<st
   });
 }
 
-/** What the events of content say: `+text`, its deltas, `-`. */
+/** A summary of the content's events: `+text`, its deltas, `-`. */
 function outline(groups: readonly Record<string, unknown>[][]): string {
   // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
   const short = (event: any): string => {
@@ -253,7 +253,7 @@ test("a signed call has its signature in empty thoughts, which precede it if the
     { type: "thinking", thinking: "", signature },
     { type: "tool_use", id: "a", name: "tool_a", input: {} },
   ]);
-  // What names a call signs nothing.
+  // Metadata that only names a call is not a signature.
   const named = { ...called("a", "{}"), providerMetadata: { openai: { itemId: "fc_1" } } } as Part;
   expect(outline(streamed([named, FINISH]))).toBe("start +0tool_use 0:{} -0 | delta stop");
 });
@@ -295,7 +295,7 @@ test("the reasons why an answer ended", () => {
   expect(reason("tool-calls")).toBe("tool_use");
   expect(reason("other")).toBe("end_turn");
   expect(reason("stop", "stop_sequence")).toBe("stop_sequence");
-  // Some servers do not say that there are calls.
+  // Some servers do not report that there are calls.
   expect(reason("stop", "stop", [called("a", "{}") as LanguageModelV4Content])).toBe("tool_use");
   expect(streamed([called("a", "{}"), FINISH]).at(-1)?.[0]).toMatchObject({
     delta: { stop_reason: "tool_use" },
@@ -328,6 +328,6 @@ test("data that waits for a block that never ends is bounded", () => {
   const written: string[] = [];
   expect(() => {
     for (let count = 0; count < 17; count++) written.push(writer.part(text(megabyte)));
-  }).toThrow("too many bytes");
+  }).toThrow("too large");
   expect(written.join("")).toBe("");
 });

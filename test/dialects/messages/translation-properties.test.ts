@@ -1,4 +1,4 @@
-/** Answers and conversations there and back, for generated ones. */
+/** Generated answers and conversations, translated there and back. */
 import { expect, test } from "bun:test";
 import type {
   LanguageModelV4Content,
@@ -22,7 +22,7 @@ const TARGETS = [
   { provider: "work", kind: "openai", supportedUrls: {} },
 ] as const;
 
-/** What each kind signs with. */
+/** The metadata with which each kind signs. */
 const METADATA: Readonly<Record<string, SharedV4ProviderMetadata>> = {
   google: { google: { thoughtSignature: "c2lnbmVk" } },
   "openai-compatible": { up: { thoughtSignature: "c2lnbmVk" } },

@@ -461,7 +461,7 @@ test("a request from Claude Code is translated for every kind, with no features 
     expect(prompt.map(({ role }) => role)).toEqual(["system", "user", "system", "assistant", "tool"]);
     expect(prompt[0]?.content as string).toEndWith(";\n\nYou are a Claude agent.");
     expect(tools?.map(({ name }) => name)).toEqual(["Bash", "ToolSearch"]);
-    // That of the last message with one.
+    // The effort of the last message that has one.
     expect(reasoning).toBe("medium");
     expect(maxOutputTokens).toBe(128_000);
   }

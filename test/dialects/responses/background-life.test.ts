@@ -401,7 +401,7 @@ test("one whose intent cannot be written is not sent, and is made once it can", 
   file.run("DROP TRIGGER full");
   await until(async () => (await ask("GET", `/${body.id}`)).body.status === "completed");
   expect(upstream.requests.length).toBe(1);
-  // No attempt to write the intent is an entry.
+  // Failed attempts to write the intent leave no entry.
   const { body: listed } = await gateway.call("GET", "/v1/ledger?action=model.call");
   expect(listed.data.map(({ phase }: LedgerRow) => phase).sort()).toEqual(["intent", "outcome"]);
 });

@@ -1,4 +1,4 @@
-/** What is kept of responses, and when it is read. */
+/** What is stored of responses, and when it is read. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createLog } from "../../../src/base/log.ts";
 import { FakeClock } from "../../support/clock.ts";

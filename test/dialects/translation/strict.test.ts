@@ -68,7 +68,7 @@ describe.each(Object.keys(DIALECTS) as Path[])("%s", (path) => {
     expect(streamed.text).not.toMatch(/\[DONE\]|response\.completed/);
     const [outcome] = (await stage.entries()).slice(-1);
     expect(outcome).toMatchObject({ phase: "outcome", outcome: "failed", code: "provider_failed" });
-    // Without `strict`, the schema is a wish.
+    // Without `strict`, the schema is only a request.
     expect((await ask(path, { schema: SCHEMA })).status).toBe(200);
     expect((await ask(path, { schema: SCHEMA, strict: false }, { stream: true })).text).not.toContain(
       "provider_failed",

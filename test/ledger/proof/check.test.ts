@@ -28,7 +28,7 @@ const hashes = (ranges: readonly { start: number; end: number }[]) =>
 const areSame = (a: readonly Uint8Array[], b: readonly Uint8Array[]) =>
   a.length === b.length && a.every((hash, index) => isEqual(hash, b[index] ?? hash.subarray(1)));
 
-/** Two numbers, the first less than the second, and the second at most `most`. */
+/** Two numbers: the first is less than the second, and the second is at most `most`. */
 const below = (most: number) =>
   fc
     .integer({ min: 1, max: most })

@@ -14,7 +14,7 @@ import { SYMBOLIC, symbolOf } from "./symbolic.ts";
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
 
 const MOST = Number.MAX_SAFE_INTEGER;
-/** Around powers of two, where numbers would lose their last bit if they did, and anywhere else. */
+/** Sizes around powers of two, where lost precision would show, and any others. */
 const size = fc.oneof(
   fc.integer({ min: 1, max: 2_000 }),
   fc

@@ -28,7 +28,7 @@ export interface Attack {
   readonly attack: (vandal: Vandal) => void | Promise<void>;
   /** The result if only the directory is given. */
   readonly alone: Expected;
-  /** The result if the key and checkpoints stored elsewhere are given too, where it differs. */
+  /** The result if the key and checkpoints stored elsewhere are given too, if it differs. */
   readonly withCheckpoints?: Expected;
 }
 

@@ -132,7 +132,7 @@ test("while a server writes, signs and erases", async () => {
 
 test("an earlier change is found while a server writes, too", async () => {
   const copy = copyOf(scene.dataDir);
-  // Stores what entries say of ended tokens; a start that had to read the changed entry would refuse it.
+  // Stores what entries record about ended tokens; a start that had to read the changed entry would refuse it.
   await (await startGateway({ dataDir: copy.dataDir, acceptRows: () => {} })).stop();
   const vandal = new Vandal(copy);
   vandal.unguarded(() => vandal.set(5, { bytes: vandal.forged(5) }));

@@ -1,4 +1,6 @@
-/** Answers of the providers azure, bedrock and vertex, whole and streamed, each in the provider's own form. */
+/**
+ * Answers of the providers azure, bedrock and vertex, with and without streaming, each in the provider's own form.
+ */
 import { bedrockEvent } from "../../support/aws.ts";
 
 export interface ScriptedTool {

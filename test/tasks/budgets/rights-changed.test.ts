@@ -32,7 +32,7 @@ beforeEach(async () => {
     if (name === "other") await held.opened;
     return text("done");
   });
-  // The clock stands still, so a waiting call checks again only when the first call ends.
+  // The clock is stopped, so a waiting call checks again only when the first call ends.
   stage = await startStage({ clock: new FakeClock(), tiers: { 1: ["a"] }, more: 'tools: { "up.*": 0.25 }' });
   await addConnector(stage.gateway, "up", upstream.url);
   await stage.gateway.agent("clerk", { budget: { credits_per_day: 0.25 } });

@@ -22,7 +22,7 @@ afterEach(async () => {
   await upstream.close();
 });
 
-/** Scripts a model that asks for these calls in one answer and then says something. */
+/** Scripts a model that asks for these calls in one answer, and then answers with text. */
 function asks(...calls: readonly [name: string, input?: object][]): void {
   stage.upstream.script("a", (_request, index) =>
     index > 0

@@ -36,11 +36,11 @@ const QUERIES = [
   "refund of an invoice",
   "warranty",
   "delivery voucher account",
-  // Typing errors, each as close to a word inside as to one that occurs only outside.
+  // Typing errors, each as close to a word that occurs inside as to one that occurs only outside.
   "refunc",
   "invoce",
   "delivert",
-  // Words that occur only outside, and typing errors of them.
+  // Words that occur only outside, and misspellings of them.
   "lawsuit settlement",
   "lawsiut",
   "aquisition merger",

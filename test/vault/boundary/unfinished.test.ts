@@ -10,7 +10,7 @@ import { EMBEDDINGS, type House, startHouse, type Workspace, workspaceOf } from 
  */
 /**
  * Puts a document into the state `building` or `removing`: its parts exist, but no live segment refers to them. It
- * must be alone in its scope.
+ * must be the only document in its scope.
  */
 function unfinish({ dataDir }: TestGateway, id: string, state: "building" | "removing"): void {
   const database = ownConnection(dataDir);
@@ -24,7 +24,7 @@ function unfinish({ dataDir }: TestGateway, id: string, state: "building" | "rem
       if (!row) throw new Error("no such document");
       database.query("UPDATE vault_documents SET state = ? WHERE key = ?").run(state, row.key);
       database.query("DELETE FROM vault_metadata WHERE document_key = ?").run(row.key);
-      // Of a hidden document the segments are gone; here they stay, and no search may read them.
+      // The segments of a hidden document are normally gone; here they stay, and no search may read them.
       database
         .query(`UPDATE vault_segments SET live = 0, document_key = ?1 WHERE scope_id = ?2`)
         .run(row.key, row.scope_id);

@@ -20,7 +20,7 @@ import {
   textRequest,
 } from "./support.ts";
 
-/** Far more time than any of these takes: a document ends a test by its memory limit or with a refusal. */
+/** Far more time than any of these takes: each document ends by reaching its memory limit or with a refusal. */
 const LONG_MS = 300_000;
 const LOW = 256 * MIB;
 

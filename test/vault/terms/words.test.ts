@@ -189,7 +189,7 @@ describe("spellings near a word", () => {
       }
     }
     expect(all).toBeGreaterThan(2_000);
-    // The misses are errors that change where the stem ends.
+    // The missed errors are those that change where the stem ends.
     expect(missed).toBeLessThanOrEqual(all * 0.05);
   });
 

@@ -4,7 +4,9 @@ import { NotTaken, shown } from "../faults.ts";
 import type { UpstreamParts } from "../parts.ts";
 import { isObject } from "../shape.ts";
 
-/** Bytes that are read of an error response; also the most characters of it that an error repeats. */
+/**
+ * Maximum number of bytes read of an error response; also the maximum number of its characters that an error repeats.
+ */
 const READ_BYTES = 16_384;
 const SHOWN_CHARACTERS = 300;
 /** The status that a Gatehouse returns for a request that it sent itself (RFC 5842, section 7.2). */

@@ -1,9 +1,9 @@
 import { ConnectorError } from "../../source.ts";
 import type { UpstreamParts } from "../parts.ts";
 
-/** Messages without an answer that may be in flight at once: each takes a place that a call could have. */
+/** Maximum number of messages without an answer in flight at once: each takes a place that a call could have. */
 const MOST_OUT = 4;
-/** Messages that may wait for a place: all calls may be cancelled at the same time. */
+/** Maximum number of messages that wait for a place: all calls may be cancelled at the same time. */
 const MOST_WAITING = 64;
 
 /** Sends messages that need no answer, a few at a time, in order. */

@@ -25,9 +25,9 @@ const NO_ROOM_MS = 30_000;
 interface Exchange {
   readonly id: RequestId;
   readonly abort: AbortController;
-  /** Its answer comes as a stream, which the end marker closes. */
+  /** Whether its answer comes as a stream, which the end marker closes. */
   streams: boolean;
-  /** An event with an id has arrived: if the stream ends early, the SDK requests the rest. */
+  /** Whether an event with an id has arrived: if the stream then ends early, the SDK requests the rest. */
   resumable: boolean;
   garbled: boolean;
   stopLingering: () => void;
@@ -42,7 +42,7 @@ export class StreamableLink extends UpstreamLink {
   readonly #listening: ListenBackoff;
   readonly #telling: Semaphore;
   readonly #what: string;
-  /** The session is gone, so it need not be ended. */
+  /** Whether the session is gone, so that it need not be ended. */
   #sessionLost = false;
 
   constructor(transport: HttpTransport, parts: UpstreamParts) {

@@ -3,17 +3,17 @@ import type { UpstreamParts } from "../parts.ts";
 import { chunksOf } from "./chunks.ts";
 
 const LINE_FEED = 0x0a;
-/** Characters of standard error that an error repeats. */
+/** Maximum number of characters of standard error that an error repeats. */
 const TAIL_CHARACTERS = 4_096;
-/** Characters kept: masking may leave fewer of them to show. */
+/** Maximum number of characters kept: masking may leave fewer of them to show. */
 const KEPT_CHARACTERS = TAIL_CHARACTERS + 12_288;
-/** Lines written to the log. */
+/** Maximum number of lines written to the log per minute. */
 const LINES_A_MINUTE = 60;
 const LINE_CHARACTERS = 1_000;
 
 type StderrLogParts = Pick<UpstreamParts, "clock" | "inflow" | "log" | "mask" | "name">;
 
-/** Bytes that are handled at once. */
+/** Maximum number of bytes handled at once. */
 const SLICE = 16 * 1024;
 
 /** A child's standard error: keeps its end for error messages, and logs some of it. */

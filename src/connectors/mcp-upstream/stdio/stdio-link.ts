@@ -14,9 +14,9 @@ import { endGroup } from "./process-group.ts";
 import type { ProgramUser } from "./program-users.ts";
 import { StderrLog } from "./stderr-log.ts";
 
-/** Bytes in one message: higher than the limit on an answer. */
+/** Maximum number of bytes in one message: higher than the limit on an answer. */
 const LINE_LIMIT = 16 * 1024 * 1024;
-/** Bytes queued for a child that does not read its input. */
+/** Maximum number of bytes queued for a child that does not read its input. */
 const QUEUE_LIMIT = 64 * 1024 * 1024;
 /** File descriptors that a child takes while it starts: two per pipe, and one to be notified of its end. */
 const PER_CHILD = 8;

@@ -3,7 +3,10 @@ import { processesOf } from "./processes.ts";
 import { runAs } from "./run-as.ts";
 
 const POLL_MS = 25;
-/** A program may start processes as fast as they are killed. About 2.5 s, if no helper is held up. */
+/**
+ * Maximum number of attempts, because a program may start processes as fast as they are killed. All of them take
+ * about 2.5 s, if no helper is held up.
+ */
 const MOST_ROUNDS = 100;
 /** How long one helper may take. The user's own processes can stop it. */
 const HELPER_MS = 500;

@@ -19,7 +19,7 @@ export interface ApiRequest {
 /**
  * Builds the HTTP request of a call.
  * @param base the absolute URL that the operation's path is relative to, without a trailing `/`
- * @param auth null if that server must not receive any
+ * @param auth null if that server must not receive credentials
  * @throws ArgumentFault if an argument cannot be sent
  */
 export function requestOf(

@@ -5,7 +5,7 @@ import { own } from "../json.ts";
 import { isDotSegment } from "../path.ts";
 import { type NameValue, pairsOf, pathText } from "./style.ts";
 
-/** In characters. Servers typically accept about 8,000. */
+/** Maximum length of a URL in characters. Servers typically accept about 8,000. */
 const MAX_URL = 16_000;
 
 /**

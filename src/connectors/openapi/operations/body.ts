@@ -12,7 +12,7 @@ export const BODY_ARGUMENT = "body";
 const STYLES = ["form", "spaceDelimited", "pipeDelimited", "deepObject"] as const;
 /** A single type, not a range: it is written into a header of the form's part. */
 const MEDIA_TYPE = /^[\w.+-]{1,60}\/[\w.+-]{1,60}(?:;[\w.+= -]{1,60})?$/;
-/** Fields of one form that are read. */
+/** Maximum number of fields of one form. */
 const MAX_FIELDS = 1_000;
 
 export interface BodyArgument {

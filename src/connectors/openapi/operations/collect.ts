@@ -3,9 +3,12 @@ import { isMap, type JsonMap, own, ownList, ownMap, ownText } from "../json.ts";
 import type { References } from "../references.ts";
 import { type ApiOperation, methodsOf, titleOf } from "./operation.ts";
 
-/** Operations of one document; GitHub's has 1,100. With more, a model cannot choose among the tools and people cannot read the list. */
+/**
+ * Maximum number of operations of one document; GitHub's has 1,100. With more, a model cannot choose among the tools
+ * and people cannot read the list.
+ */
 const MAX_OPERATIONS = 2_000;
-/** Parameters of one operation, including those of its path. */
+/** Maximum number of parameters of one operation, including those of its path. */
 const MAX_PARAMETERS = 200;
 
 /** An operation, or the reason why it cannot be offered. */

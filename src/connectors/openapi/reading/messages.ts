@@ -7,7 +7,7 @@ export interface ApiDocumentRequest {
   readonly text: string;
   /** The URL that it was fetched from; relative servers are resolved against it. */
   readonly url: string | null;
-  /** `base_url` replaces all servers that the document names. */
+  /** Whether `base_url` replaces all servers that the document names. */
   readonly hasBase: boolean;
   readonly reserved: ReservedName | null;
   /** The connector's secrets, which are masked in all text from the document. */

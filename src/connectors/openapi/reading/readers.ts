@@ -12,11 +12,12 @@ import type { ApiDocumentRequest, ApiReading, ReadApi } from "./messages.ts";
 import { API_DOCUMENTS } from "./protocol.ts";
 
 /**
- * Bytes of memory. A document of 32 MiB takes about 400 MB, one with as many JSON values as possible about 300 MB.
+ * Maximum number of bytes of memory. A document of 32 MiB takes about 400 MB, one with as many JSON values as
+ * possible about 300 MB.
  */
 const CEILING = 768 * 1024 * 1024;
 const MOST_MS = 20_000;
-/** No single workspace can use all of them: one is always left for the others. */
+/** Number of processes. No single workspace can use all of them: one is always left for the others. */
 const PROCESSES = 2;
 const WAITING = { perWorkspace: 64, total: 1_024 };
 const IDLE_MS = 5_000;

@@ -18,7 +18,7 @@ export interface ModelCallFacts {
   readonly attempt: number | null;
   readonly inputTokens: number | null;
   readonly outputTokens: number | null;
-  /** The tokens were estimated, because the provider has not reported them. */
+  /** Whether the tokens were estimated, because the provider has not reported them. */
   readonly isEstimated: boolean;
   readonly firstTokenMs: number | null;
   readonly durationMs: number | null;

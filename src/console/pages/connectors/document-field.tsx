@@ -9,7 +9,7 @@ const SOURCES: readonly (readonly [OpenApiDraft["source"], string])[] = [
   ["text", "As text"],
   ["file", "From a file"],
 ];
-/** A request may be 10 MiB long, and text gets longer when it is encoded as JSON. */
+/** Maximum size of a file in bytes: a request may be 10 MiB long, and text gets longer when it is encoded as JSON. */
 const MOST_BYTES = 8_000_000;
 
 /** The OpenAPI document: an address for the server to read, text, or a file. */

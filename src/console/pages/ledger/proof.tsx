@@ -46,8 +46,8 @@ function Verdict({ check, seq }: { readonly check: EntryCheck; readonly seq: num
       <p class="row">
         <Badge tone="good" text="holds" />
         <span>
-          Entry {countText(seq)} is in the ledger of{" "}
-          {plural(check.signed.checkpoint?.size ?? 0, "entry", "entries")} that was signed.
+          Entry {countText(seq)} is in the signed ledger of{" "}
+          {plural(check.signed.checkpoint?.size ?? 0, "entry", "entries")}.
         </span>
       </p>
     );
@@ -83,7 +83,7 @@ function Checks({ check, seq }: { readonly check: EntryCheck; readonly seq: numb
         text={
           steps.length === 0
             ? "The leaf is the tree's root."
-            : `${plural(steps.length, "step")} up the tree lead to the root of the checkpoint.`
+            : `The root of the checkpoint is ${plural(steps.length, "step")} up the tree.`
         }
       >
         {isRootSigned ? [] : ["The hashes lead to a different root from the checkpoint's."]}
@@ -138,13 +138,13 @@ function CheckpointCard({
     <Card title="Checkpoint">
       <Facts
         of={[
-          ["Ledger", checkpoint?.origin ?? "It could not be read"],
+          ["Ledger", checkpoint?.origin ?? "Could not be read"],
           checkpoint && ["Entries", <span class="number">{countText(checkpoint.size)}</span>],
           checkpoint && ["Root", <code>{checkpoint.root.toHex()}</code>],
           [
             "Signed",
             <>
-              requested by this page, <Time at={at} whole />
+              at the request of this page, <Time at={at} whole />
             </>,
           ],
           signed.verdict === "good"

@@ -15,7 +15,7 @@ export interface EntryPair {
   readonly further: (() => void) | null;
 }
 
-/** Most outcomes follow within this many entries of the same kind. */
+/** Number of entries read at a time: most outcomes follow within this many entries of the same kind. */
 const AT_ONCE = 100;
 
 /**

@@ -64,7 +64,7 @@ function Step({
   readonly isDone: boolean;
   readonly title: string;
   readonly text: string;
-  /** Pairs of address and label; empty if the reader may not do it. */
+  /** Pairs of address and label; empty if the user may not take this step. */
   readonly links: readonly (readonly [string, string])[];
   /** The scope needed. */
   readonly scope: string;

@@ -28,7 +28,7 @@ export function OverTime({
       <div class="row-between">
         <h2>Over time</h2>
         <span class="muted small">
-          Read <Time at={new Date(readAt).toISOString()} />, and again when something changes, at most once a
+          Updated <Time at={new Date(readAt).toISOString()} />, and whenever something changes, at most once a
           minute
         </span>
       </div>

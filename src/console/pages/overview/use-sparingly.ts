@@ -5,7 +5,7 @@ const SHORTEST_MS = 60_000;
 
 /**
  * Calls `work` at most once a minute, and only while the page is visible.
- * @returns a function that requests it
+ * @returns a function that requests such a call
  */
 export function useSparingly(work: () => void): () => void {
   const given = useRef(work);

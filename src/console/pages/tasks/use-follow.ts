@@ -19,7 +19,7 @@ export function useFollow(isFollowing: boolean): {
     if (!element) return undefined;
     const scrolled = () => {
       const { scrollTop, scrollHeight, clientHeight } = element;
-      // The content may grow between our scroll and its event, but only the reader scrolls up.
+      // The content may grow between a scroll by this code and its event, but only the reader scrolls up.
       if (scrollTop < state.current.top) state.current.isFollowing = false;
       if (scrollHeight - scrollTop - clientHeight < NEAR) state.current.isFollowing = true;
       state.current.top = scrollTop;

@@ -79,7 +79,7 @@ export class BlockQueue {
     else {
       block.waiting += text;
       this.#waited += text.length;
-      if (this.#waited > MOST_WAITING) throw new AnswerTooLarge("The model's answer has too many bytes.");
+      if (this.#waited > MOST_WAITING) throw new AnswerTooLarge("The model's answer is too large.");
     }
   }
 }

@@ -7,7 +7,7 @@ export interface ThinkingForm {
    * Clients with tools receive the thoughts too, because some models need them back with the results.
    */
   readonly isShown: boolean;
-  /** Only their signatures are requested. */
+  /** Whether only their signatures are requested. */
   readonly isOmitted: boolean;
 }
 

@@ -19,7 +19,7 @@ export class OutputItem {
 }
 
 /**
- * The items of a streamed response. Clients expect one after the other, but a model's parallel tool calls arrive
+ * The items of a streamed response. Clients expect them one after the other, but a model's parallel tool calls arrive
  * interleaved: the events of a later item wait until those before it are closed.
  */
 export class ItemQueue {

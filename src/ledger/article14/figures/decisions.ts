@@ -6,9 +6,9 @@ import { DECISION_SERIES, type Timeline } from "./timeline.ts";
 
 export type DecisionFigure = (typeof DECISION_SERIES)[number];
 
-/** Decisions listed individually in the report; `oversight.csv` contains all of them. */
+/** Maximum number of decisions listed individually in the report; `oversight.csv` contains all of them. */
 const LISTED = 200;
-/** Pairs of a name and the token that used it; any workspace has few. */
+/** Maximum number of pairs of a name and the token that used it; any workspace has few. */
 const PEOPLE = 2_000;
 
 /** Upper bounds of the time a decision took, in seconds. Longer decisions are counted in a final bucket. */

@@ -21,7 +21,7 @@ export interface Overseer {
 }
 
 export interface Overseers {
-  /** The exporter may not see the workspace's tokens, so the report says nothing about them. */
+  /** Whether the workspace's tokens are hidden from the exporter. If so, the report says nothing about them. */
   readonly isWithheld: boolean;
   /** Tokens that can decide, stop and resume: people's first, then by time of issue. */
   readonly tokens: readonly Overseer[];

@@ -23,7 +23,7 @@ interface EntryMismatch {
   readonly line: number;
   /** Hash of the entry's bytes, in hex. */
   readonly hash: string;
-  /** The next entry links to these bytes, so it was the leaf that was changed. */
+  /** Whether the next entry links to these bytes, so that it was the leaf that was changed. */
   isVouched: boolean;
 }
 

@@ -2,11 +2,11 @@ import type { Migration } from "../migrate.ts";
 
 /**
  * Responses that clients may continue or read again. There are no texts here: the request is the input payload of the
- * entry `request_seq`, the response the output payload of `outcome_seq`, so they are erased and expire as all payloads do.
- * A row only maps an id to these entries, which determine whose response it is.
+ * entry `request_seq`, the response the output payload of `outcome_seq`, so they are erased and expire as all
+ * payloads do. A row only maps an id to these entries, which determine whose response it is.
  *
- * `native`: made by a provider that speaks Responses, and known to it by this id. `bytes`: of the whole conversation so
- * far. `response_items`: the items that a response has made, which later requests may refer to.
+ * `native`: made by a provider that speaks Responses, and known to it by this id. `bytes`: the size of the whole
+ * conversation so far. `response_items`: the items that a response has made, which later requests may refer to.
  */
 export const RESPONSES: Migration = {
   name: "stored responses",

@@ -4,8 +4,8 @@ import type { Migration } from "../migrate.ts";
  * `attempts`: how many times a background response has been started; null for other responses. Until such a response
  * has ended, its `outcome_seq` is 0.
  *
- * `response_events`: the events of streamed background responses, as `task_events` has the events of tasks. They may
- * be long, so the table has a rowid: see the next migration.
+ * `response_events`: the events of streamed background responses, like `task_events` for tasks. Its rows may be long,
+ * so the table has a rowid: see the next migration.
  */
 export const BACKGROUND_RESPONSES: Migration = {
   name: "background responses",

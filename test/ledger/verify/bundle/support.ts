@@ -135,7 +135,7 @@ export function verify(bundle: Blob | Unpacked, trust: Partial<TrustAnchors> = {
   return verifyBundle(blob, { ...NOTHING_GIVEN, ...trust }, tools);
 }
 
-/** Trust in a bundle's key, for an auditor who obtained it by another way. */
+/** Trust in a bundle's key, for an auditor who obtained it in another way. */
 export function trustIn(...verifierKeys: string[]): Pick<TrustAnchors, "keys"> {
   return { keys: verifierKeys.map((key) => parseVerifierKey(sha256, key)) };
 }

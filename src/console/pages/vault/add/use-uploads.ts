@@ -13,7 +13,9 @@ function queueOf(session: string): UploadQueue {
   return current.queue;
 }
 
-/** Current and finished uploads. The console asks before it is left while some are running. */
+/**
+ * Current and finished uploads. While any are running, the console asks for confirmation before the user leaves it.
+ */
 export function useUploads(): { readonly uploads: readonly Upload[]; readonly queue: UploadQueue } {
   const { session } = useSession();
   const queue = queueOf(session.session?.id ?? session.actor);

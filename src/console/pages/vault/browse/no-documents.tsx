@@ -32,7 +32,7 @@ export function NoDocuments({
       scope such as <code>support</code> or <code>legal/contracts</code>, and an agent finds only those in its
       memory scope.{" "}
       {add ? (
-        <>Drop files anywhere on this page, or whole folders by </>
+        <>Drop files anywhere on this page, or add whole folders with </>
       ) : (
         <>To add documents, you need the scope vault:write; on the command line, use </>
       )}

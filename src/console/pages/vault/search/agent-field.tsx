@@ -30,7 +30,7 @@ export function AgentField({
       label={LABEL}
       value={value}
       change={change}
-      options={[["", "No agent: everything you see"], ...known.map((name) => [name, name] as const)]}
+      options={[["", "No agent: everything that you can see"], ...known.map((name) => [name, name] as const)]}
     />
   );
 }

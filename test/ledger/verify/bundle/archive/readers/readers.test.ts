@@ -1,6 +1,6 @@
 /**
- * Archives that verify are read by other programs. A separate part of `scripts/test`, because it needs Info-ZIP,
- * Python and Java.
+ * Other programs read archives that passed verification. A separate part of `scripts/test`, because it needs
+ * Info-ZIP, Python and Java.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
