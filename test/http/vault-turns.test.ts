@@ -75,15 +75,17 @@ test("a workspace with the most waiting documents is refused, but not another on
   gateway = await startGateway({ yaml: `${LONG}limits: { requests_per_minute: 10000 }\n` });
   const other = await gateway.workspace("other");
   // One is being read, and 64 wait.
-  const answered = sendAll(65, ENDLESS);
-  let refused: Response;
-  do refused = await post(DOCUMENT, undefined, AbortSignal.timeout(200)).catch(() => new Response());
-  while (refused.status === 200);
+  sendAll(65, ENDLESS);
+  // Documents that are sent together may overtake each other, so more are sent until one is refused.
+  let refused: Response | null = null;
+  while (refused === null) {
+    const next = post(ENDLESS).catch(() => null);
+    refused = await Promise.race([next, Bun.sleep(200).then(() => null)]);
+  }
   expect(refused.status).toBe(429);
   expect(refused.headers.get("retry-after")).toBe("1");
   expect(await refused.json()).toMatchObject({ code: "queue_full" });
   expect((await post(DOCUMENT, other)).status).toBe(201);
-  expect(answered()).toBe(0);
 });
 
 test("a client that leaves while its document waits has written nothing and was not refused", async () => {
@@ -92,9 +94,17 @@ test("a client that leaves while its document waits has written nothing and was 
   // By the time this is answered, the document is the first of its workspace.
   await gateway.call("GET", "/v1/vault/documents");
   const caller = new AbortController();
-  const left = Array.from({ length: 64 }, (_, n) =>
-    post({ ...DOCUMENT, title: `Left ${n}` }, undefined, caller.signal).catch((error) => error.name),
-  );
+  const waitAndLeave = async (n: number): Promise<string> => {
+    for (;;) {
+      const answer = await post({ ...DOCUMENT, title: `Left ${n}` }, undefined, caller.signal).catch(
+        ({ name }: Error) => name,
+      );
+      // One that tests for room may have taken its place for a moment.
+      if (typeof answer === "string") return answer;
+      expect(answer.status).toBe(429);
+    }
+  };
+  const left = Array.from({ length: 64 }, (_, n) => waitAndLeave(n));
   // Once there is no room for another document, all of them are waiting.
   const tryOne = () => post(ENDLESS, undefined, AbortSignal.timeout(200)).catch(() => null);
   while ((await tryOne())?.status !== 429);

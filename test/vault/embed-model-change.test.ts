@@ -62,7 +62,7 @@ describe("another model", () => {
     expect([found.mode, found.results[0]?.document_id]).toEqual(["keyword", ids[1]]);
     two.always({});
     await waitFor(() => active()?.name === "two/other");
-    expect((await search(it, { query: "number1" })).mode).toBe("hybrid");
+    await waitFor(async () => (await search(it, { query: "number1" })).mode === "hybrid");
   });
 
   test("and back: kept vectors are used, and only missing ones requested", async () => {
