@@ -193,8 +193,10 @@ describe("a response in progress", () => {
         const { body: now } = await after.call("GET", `/v1/responses/${body.id}`, { token: before.clerk });
         return now.status === "completed";
       });
-      await clock.advance(3_600_000);
-      await until(() => requests() === 0);
+      await until(async () => {
+        await clock.advance(3_600_000);
+        return requests() === 0;
+      });
       await after.stop();
       await before.upstream.close();
     } finally {
