@@ -1,4 +1,5 @@
 import { takeTurn } from "../../base/inflow.ts";
+import { endOfQuoted } from "../../base/json-limits.ts";
 import type { Db } from "../../store/db.ts";
 import { findBlock, RESPONSE_EVENTS, readBlock } from "../events/store.ts";
 import type { TaskSignals } from "../signals.ts";
@@ -104,9 +105,17 @@ function* ended(last: ReadonlySet<string>, open: ReadonlySet<string>): Generator
   for (const id of last) if (!open.has(id)) yield id;
 }
 
-/** A part of a streamed text, and the item that it belongs to. Inside of texts, the quotation marks are escaped. */
-const DELTA = /"delta":"((?:[^"\\]|\\.)*)"/;
-const ITEM = /"item_id":"((?:[^"\\]|\\.)*)"/;
+/** A part of a streamed text, and the item that it belongs to. Inside texts, quotation marks are escaped. */
+const DELTA = '"delta":"';
+const ITEM = '"item_id":"';
+
+/** The text of a member in JSON, as it is written there. A regular expression would give up on megabytes. */
+function memberIn(json: string, name: string): string | undefined {
+  const at = json.indexOf(name);
+  if (at < 0) return undefined;
+  const start = at + name.length;
+  return json.slice(start, endOfQuoted(json, start));
+}
 
 /** Searches events for a word, which may be divided between the parts of a streamed text. */
 class StreamedText {
@@ -121,7 +130,7 @@ class StreamedText {
   /** @param frames the next events, in the form written by `encodeNamed` */
   hasFound(frames: Buffer): boolean {
     if (frames.includes(this.#word)) return true;
-    if (!frames.includes('"delta":"')) return false;
+    if (!frames.includes(DELTA)) return false;
     return frames
       .toString()
       .split("\n\n")
@@ -129,9 +138,9 @@ class StreamedText {
   }
 
   #continues(frame: string): boolean {
-    const [, delta] = DELTA.exec(frame) ?? [];
+    const delta = memberIn(frame, DELTA);
     if (delta === undefined) return false;
-    const [, item = ""] = ITEM.exec(frame) ?? [];
+    const item = memberIn(frame, ITEM) ?? "";
     const text = (this.#ends.get(item) ?? "") + delta;
     this.#ends.set(item, text.slice(-(this.#word.length - 1)));
     return text.includes(this.#word);

@@ -295,9 +295,10 @@ tiers: { 1: { models: [up/first] } }
   };
   const made = await call("POST", "/v1/vault/documents", { title: "Keys", text: TEXT, scope: "house" });
   const document = (JSON.parse(made.text) as { id: string }).id;
-  // The document's id is divided between two events, and no later event repeats it.
+  // The document's id is divided between two events, one of them almost as long as possible, and no later one repeats it.
   const at = { item_id: "msg_1", output_index: 0, content_index: 0 };
-  const deltas = [document.slice(0, 9), `${document.slice(9)}: ${TEXT}`];
+  const long = "a\n".repeat(1_300_000);
+  const deltas = [`${long}${document.slice(0, 9)}`, `${document.slice(9)}: ${TEXT}`];
   const added = (item: object, index: number) => ({
     type: "response.output_item.added",
     output_index: index,
