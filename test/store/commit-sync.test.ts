@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { copyFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { CommitSync } from "../../src/store/sqlite/commit-sync.ts";
 import type { SqliteDb } from "../../src/store/sqlite/open.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { WatchedFile } from "../../src/store/sqlite/watched-file.ts";
@@ -45,7 +46,7 @@ const note = (key: string, value = "x") =>
 const noted = (key: string) => db.get<{ value: string }>("SELECT value FROM meta WHERE key = $1", [key]);
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test("neither a writer nor a reader sees a commit before it is on the disk, and no other group begins", async () => {
+test("no writer is told of a commit before it is on the disk, no read sees it, and no other group begins", async () => {
   const disk = Promise.withResolvers<void>();
   permit = () => disk.promise;
   const events: string[] = [];
@@ -56,15 +57,28 @@ test("neither a writer nor a reader sees a commit before it is on the disk, and 
     })
     .then(() => events.push("first resolved"));
   while (syncs.length === 0) await turn();
-  const read = noted("a").then((row) => events.push(`read ${row?.value}`));
   const second = db.tx(async () => void events.push("second began"));
-  for (let count = 0; count < 20; count++) await turn();
+  for (let count = 0; count < 20; count++) {
+    expect(await noted("a")).toBeUndefined();
+    await turn();
+  }
   expect(events).toEqual([]);
   disk.resolve();
-  await Promise.all([first, read, second]);
-  expect(events[0]).toBe("reported");
-  expect(events.slice(1, 3).sort()).toEqual(["first resolved", "read 1"]);
-  expect(events[3]).toBe("second began");
+  await first;
+  expect(await noted("a")).toEqual({ value: "1" });
+  await second;
+  expect(events).toEqual(["reported", "first resolved", "second began"]);
+});
+
+test("a commit that fails releases the reads", async () => {
+  await db.tx((tx) => tx.run("INSERT INTO meta (key, value) VALUES ('a', '1')"));
+  const commit = spyOn(CommitSync.prototype, "holdReads").mockImplementationOnce(() => {
+    throw new Error("SQLITE_BUSY");
+  });
+  expect(await outcomes([note("b")])).toEqual(["StoreUnavailable"]);
+  commit.mockRestore();
+  await note("c", "3");
+  expect([await noted("b"), await noted("c")]).toEqual([undefined, { value: "3" }]);
 });
 
 describe("a sync that fails", () => {

@@ -6,8 +6,6 @@ import type { WatchedFiles } from "./watch.ts";
 const FRAME_COUNT = 16;
 /** Pages in the log after which it is copied into the database, as by SQLite itself. */
 const LONG_LOG = 1_000;
-/** The log's length is read once per this many groups, since reading it takes 1 µs. */
-const GROUPS = 16;
 
 /**
  * Syncs commits in another thread. SQLite's own sync would block the event loop: 0.2 ms at each commit on a fast
@@ -15,18 +13,32 @@ const GROUPS = 16;
  */
 export class CommitSync implements CommitDisk {
   readonly #files: WatchedFiles;
-  readonly #connection: Connection;
-  #groups = 0;
+  readonly #writer: Connection;
+  readonly #reader: Connection;
   /** The length at which the log is copied next. It grows while a long read keeps the log from starting over. */
   #copyAt = LONG_LOG;
 
-  /** `connection`: the writer. It MUST NOT be used by anyone else while a promise of this object is pending. */
-  constructor(files: WatchedFiles, connection: Connection) {
+  /** @param writer MUST NOT be used by anyone else while a promise of this object is pending */
+  constructor(files: WatchedFiles, writer: Connection, reader: Connection) {
     this.#files = files;
-    this.#connection = connection;
+    this.#writer = writer;
+    this.#reader = reader;
     // A process that was killed may have copied its log into the database without waiting for the disk.
     files.database.syncNow();
-    connection.leaveSyncing();
+    writer.leaveSyncing();
+  }
+
+  /**
+   * A transaction of the reader sees the database as it was when the transaction first read. If reads waited instead,
+   * all that had come in the meantime would run in one turn of the event loop.
+   */
+  holdReads(): void {
+    this.#reader.run("BEGIN");
+    this.#reader.get("SELECT rowid FROM sqlite_schema LIMIT 1");
+  }
+
+  releaseReads(): void {
+    if (this.#reader.database.inTransaction) this.#reader.run("COMMIT");
   }
 
   sync(): Promise<void> {
@@ -34,14 +46,12 @@ export class CommitSync implements CommitDisk {
   }
 
   async shortenLog(): Promise<void> {
-    this.#groups += 1;
-    if (this.#groups % GROUPS !== 0) return;
     const frames = this.#files.index.readNumber(FRAME_COUNT);
     if (frames < LONG_LOG) this.#copyAt = LONG_LOG;
     if (frames < this.#copyAt) return;
     this.#copyAt = frames + LONG_LOG;
     try {
-      this.#connection.copyLog();
+      this.#writer.copyLog();
     } catch (error) {
       // On a full disk, the log keeps what it has.
       if (!isEngineError(error)) throw error;

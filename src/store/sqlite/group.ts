@@ -40,17 +40,21 @@ export interface WriteGuard {
   readonly refusal: WriteRefusal | null;
 }
 
-/** Brings what was committed to the disk. Both functions reject if that fails. */
+/** Brings what was committed to the disk. */
 export interface CommitDisk {
-  /** Resolves once all commits are on the disk. */
+  /** From now on, reads do not see what is committed later, which a power failure could still undo. */
+  holdReads(): void;
+  /** From now on, reads see everything that is committed. */
+  releaseReads(): void;
+  /** Resolves once all commits are on the disk. Rejects if that fails. */
   sync(): Promise<void>;
-  /** Called between two groups. Nothing is written until it resolves. */
+  /** Called between two groups. Nothing is written until it resolves. Rejects if the disk fails. */
   shortenLog(): Promise<void>;
 }
 
 const UNGUARDED: WriteGuard = { look() {}, failed() {}, notOnDisk() {}, refusal: null };
 /** For a connection that syncs each commit itself. */
-const SYNCED: CommitDisk = { async sync() {}, async shortenLog() {} };
+const SYNCED: CommitDisk = { holdReads() {}, releaseReads() {}, async sync() {}, async shortenLog() {} };
 
 /**
  * Group commit: jobs that arrive during one turn of the event loop, or while the last group is being synced, run one
@@ -68,21 +72,12 @@ export class GroupCommit {
   #idle: (() => void)[] = [];
   #last: ((tx: Tx) => Promise<void>) | null = null;
   #between: (() => void)[] = [];
-  #syncing: PromiseWithResolvers<void> | null = null;
 
   constructor(connection: Connection, guard = UNGUARDED, seals = new RowSeals(null), disk = SYNCED) {
     this.#connection = connection;
     this.#disk = disk;
     this.#seals = seals;
     this.#guard = guard;
-  }
-
-  /**
-   * Pending while a group is committed but not on the disk yet. A read MUST wait for it: it would see what a power
-   * failure can still undo.
-   */
-  get syncing(): Promise<void> | null {
-    return this.#syncing?.promise ?? null;
   }
 
   submit<T>(work: (tx: Tx) => Promise<T>, options: TxOptions): Promise<T> {
@@ -156,9 +151,6 @@ export class GroupCommit {
       const outcome = outcomes[index];
       if (outcome) job.settle(outcome);
     }
-    // Readers come after the writers, who may have to act on what they wrote.
-    this.#syncing?.resolve();
-    this.#syncing = null;
     if (group.length > 0) await this.#shortenLog();
     this.#scheduled = false;
     if (this.#queue.length > 0 || this.#between.length > 0) {
@@ -176,18 +168,21 @@ export class GroupCommit {
       this.#guard.look();
       for (const job of group) outcomes.push(await this.#run(job, written));
       if (this.#last) await this.#runLast(this.#last, written);
+      this.#disk.holdReads();
       this.#connection.run("COMMIT");
     } catch (error) {
+      this.#disk.releaseReads();
       this.#rollback();
       this.#guard.failed();
       return undone(group, written, error);
     }
-    this.#syncing = Promise.withResolvers();
     try {
       await this.#disk.sync();
     } catch (error) {
       this.#guard.notOnDisk(error);
       return undone(group, written, error);
+    } finally {
+      this.#disk.releaseReads();
     }
     for (const tx of written) tx.committed();
     return outcomes;

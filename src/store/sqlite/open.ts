@@ -37,14 +37,12 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
       ? { path: null, problem: "sqlite-vec was not requested" }
       : loadVectorExtension([writer.database, reader.database], options.libraries);
   const watch = new StoreWatch(files, writer, since);
-  const group = new GroupCommit(writer, watch, seals, new CommitSync(files, writer));
+  const group = new GroupCommit(writer, watch, seals, new CommitSync(files, writer, reader));
   const reads: Pick<Sql, "all" | "get"> = {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {
-      if (group.syncing) await group.syncing;
       return read(() => reader.all<Row>(sql, params));
     },
     async get<Row>(sql: string, params?: readonly SqlValue[]) {
-      if (group.syncing) await group.syncing;
       return read(() => reader.get<Row>(sql, params));
     },
   };

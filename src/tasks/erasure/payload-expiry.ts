@@ -175,12 +175,14 @@ export class PayloadExpiry {
     const { workspaceId, done, run } = expiring;
     const span = { first: done + 1, last: run.upTo, order: "asc" } as const;
     for await (const entries of lists.read(workspaceId, { action: "response.dispatch" }, span)) {
-      if (this.#stopped) return;
       const ids = entries.flatMap(({ bytes }) => backgroundIdOf(parsedEntry(bytes)) ?? []);
-      if (ids.length === 0) continue;
-      await db.tx(async (tx) => {
-        if ((await deleteEventsOf(tx, workspaceId, ids)) > 0) await expiring.note(tx, 0);
-      });
+      for (const id of ids) {
+        if (this.#stopped) return;
+        // One by one, because the events of a response may have megabytes.
+        await db.tx(async (tx) => {
+          if ((await deleteEventsOf(tx, workspaceId, [id])) > 0) await expiring.note(tx, 0);
+        });
+      }
     }
   }
 

@@ -135,8 +135,10 @@ export async function eraseEventsWith(
     workspaceId,
     texts.map(({ seq }) => seq),
   );
-  if (ids.size === 0) return;
-  await db.tx((tx) => eraseResponseEvents(tx, workspaceId, ids, signals.responsesErased));
+  // One by one: the events of a response may have megabytes, and others wait for each transaction.
+  for (const id of ids) {
+    await db.tx((tx) => eraseResponseEvents(tx, workspaceId, [id], signals.responsesErased));
+  }
 }
 
 /**
