@@ -5,7 +5,6 @@ import { systemClock } from "../base/clock.ts";
 import { OperatorError } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
 import type { Gateway } from "../gateway.ts";
-import type { RestartReason } from "../ledger/watch.ts";
 import { hideMemory } from "./hide-memory.ts";
 import { type ConfigOptions, command, resolveConfig } from "./options.ts";
 import { print } from "./output.ts";
@@ -52,7 +51,8 @@ async function serve(options: ConfigOptions): Promise<void> {
     const link = gateway.consoleLink();
     if (link !== null) print(`Console: ${link}\n(signs in once, within 30 minutes)`);
   }
-  await endForRestart(gateway, await gateway.mustRestart);
+  await gateway.foreignWrite;
+  await endAfterForeignWrite(gateway);
 }
 
 /** How long a stop may take when nobody is waiting for it. The next start completes whatever was not written. */
@@ -62,25 +62,14 @@ const HURRIED_STOP_MS = 5_000;
  * Stops a server that refuses all writes, so that the next start compares what is stored and resumes its tasks.
  * @throws OperatorError always, for the exit code and the message
  */
-async function endForRestart(gateway: Gateway, reason: RestartReason): Promise<never> {
-  const error = reason === "foreign_write" ? foreignWrite() : notOnDisk();
-  setTimeout(() => process.exit(error.exitCode), HURRIED_STOP_MS).unref();
-  await gateway.stop();
-  throw error;
-}
-
-function notOnDisk(): OperatorError {
-  return new OperatorError(
-    "the disk did not confirm a write, so the server has stopped: what was written last may be lost",
-    "check the disk and the system's log, then start the server again: the start checks what is stored, and resumes the tasks",
-  );
-}
-
-function foreignWrite(): OperatorError {
-  return new OperatorError(
+async function endAfterForeignWrite(gateway: Gateway): Promise<never> {
+  const error = new OperatorError(
     "another program has written to the database while the server was running, or may have, so the server has stopped; a row that was changed could have reached a model",
     "stop that program, then start the server again: the start compares what is stored with its seals and the ledger, and resumes the tasks",
   );
+  setTimeout(() => process.exit(error.exitCode), HURRIED_STOP_MS).unref();
+  await gateway.stop();
+  throw error;
 }
 
 function stopOnSignals(opened: { readonly gateway: Gateway | null }): void {

@@ -4,7 +4,7 @@ import { LedgerHistories } from "../gate/ledger-histories.ts";
 import type { Metrics } from "../http/metrics.ts";
 import { openLedger } from "../ledger/open.ts";
 import { openSealedRows } from "../ledger/sealed-rows.ts";
-import { LedgerWatch, type RestartReason } from "../ledger/watch.ts";
+import { LedgerWatch } from "../ledger/watch.ts";
 import { Announcements } from "../notify/announce.ts";
 import { openWebhook } from "../notify/open.ts";
 import type { Platform } from "./platform.ts";
@@ -53,13 +53,13 @@ export async function openEvidence(
   const histories = new LedgerHistories({ db, ledger, heads, log, acceptChanged });
   await histories.read(workspaces.list());
   db.seals.outdateTokens((token) => histories.isOutdated(token));
-  const mustRestart = Promise.withResolvers<RestartReason>();
+  const foreignWrite = Promise.withResolvers<void>();
   const watch = new LedgerWatch({
     ...{ db, ledger, heads, clock, log, noticed, workspaceIds },
-    mustRestart: mustRestart.resolve,
+    foreignWrite: foreignWrite.resolve,
   });
   return {
     ...{ workspaces, workspaceIds, ledgers, webhook, announcements, histories, watch },
-    mustRestart: mustRestart.promise,
+    foreignWrite: foreignWrite.promise,
   };
 }

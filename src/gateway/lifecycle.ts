@@ -10,7 +10,6 @@ import { type ConnectionPlan, checkPlan, reportPlan } from "../http/connections/
 import { type Listener, listen } from "../http/listen.ts";
 import type { Metrics } from "../http/metrics.ts";
 import { consoleLink, consoleUrl } from "../http/routes/console-links.ts";
-import type { RestartReason } from "../ledger/watch.ts";
 import { removeRuntime, writeRuntime } from "../store/runtime.ts";
 import { purgeKeys } from "../tasks/queue/idempotency.ts";
 import type { Evidence } from "./evidence.ts";
@@ -45,11 +44,10 @@ export interface Gateway {
    */
   stop(): Promise<{ readonly lostDecisions: number }>;
   /**
-   * Resolves once a listening gateway has noticed, and recorded if it can, that another program wrote to its database,
-   * or that the disk lost a write. All writes are refused from then on, since only startup checks the stored data:
-   * `stop` this gateway and open another one.
+   * Resolves once a listening gateway has recorded that another program wrote to its database. All writes are refused
+   * from then on, since only startup checks the stored data: `stop` this gateway and open another one.
    */
-  readonly mustRestart: Promise<RestartReason>;
+  readonly foreignWrite: Promise<void>;
 }
 
 /** State that changes while the gateway runs, and that other parts ask for. */
@@ -186,6 +184,6 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
       stopping ??= stop();
       return stopping;
     },
-    mustRestart: evidence.mustRestart,
+    foreignWrite: evidence.foreignWrite,
   };
 }

@@ -15,9 +15,6 @@ const LEDGERS_AT_ONCE = 64;
  */
 const PENDING_LIMIT = 1_000;
 
-/** Why the store refuses all writes until the next start. */
-export type RestartReason = "foreign_write" | "not_on_disk";
-
 export interface LedgerWatchParts {
   readonly db: Db;
   readonly ledger: Ledger;
@@ -29,15 +26,14 @@ export interface LedgerWatchParts {
   /** Called once for each event, for the metrics. */
   noticed(kind: Disturbance["kind"] | "foreign_entry"): void;
   /**
-   * Called once the store must be opened again (`Db.mustReopen`), after the ledgers that accept entries have recorded
-   * why.
+   * Called after a possible foreign write (`Db.mustReopen`), once the ledgers that accept entries have recorded it.
    */
-  mustRestart(reason: RestartReason): void;
+  foreignWrite(): void;
 }
 
 /** An event, and the ledgers that have not recorded it yet. */
 interface PendingDisturbance {
-  readonly disturbance: Exclude<Disturbance, { kind: "not_on_disk" }>;
+  readonly disturbance: Disturbance;
   readonly noticedAt: number;
   left: readonly number[];
 }
@@ -102,10 +98,7 @@ export class LedgerWatch {
       else if (found.length > 0)
         log.warn("a change to the store will be recorded as soon as the store can be written", { error });
     }
-    if (found.length > 0 && db.mustReopen) {
-      const isLost = found.some(({ kind }) => kind === "not_on_disk");
-      this.#parts.mustRestart(isLost ? "not_on_disk" : "foreign_write");
-    }
+    if (found.length > 0 && db.mustReopen) this.#parts.foreignWrite();
     // If only the index was moved, another program may use the log with its own index.
     if (!found.some((each) => each.kind === "file_moved" && each.file !== "index")) return;
     try {
@@ -125,13 +118,6 @@ export class LedgerWatch {
         "another program has written to the database; calls are refused until the next start, which checks the stored data",
         rest,
       );
-    } else if (disturbance.kind === "not_on_disk") {
-      log.error(
-        "the disk did not confirm a write; calls are refused until the next start. Check the disk and the system's log first",
-        rest,
-      );
-      // No ledger can record it.
-      return;
     } else if (db.mustReopen) {
       log.error(
         "a file of the store is or was not in its place, and another program may have written to the database; calls are refused until the next start, which checks the stored data",

@@ -58,9 +58,7 @@ export type Disturbance =
       readonly kind: "file_moved";
       readonly file: StoreFile;
       readonly change: FileChange | "returned";
-    }
-  /** The system could not write to the disk what had been committed. */
-  | { readonly kind: "not_on_disk"; readonly error: unknown };
+    };
 
 export interface Db extends Sql {
   /**

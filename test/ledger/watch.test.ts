@@ -31,7 +31,7 @@ beforeEach(async () => {
     log: createLog("info", bench.clock, (line) => void lines.push(JSON.parse(line))),
     workspaceIds: () => workspaces,
     noticed: (kind) => void noticed.push(kind),
-    mustRestart() {
+    foreignWrite() {
       foreignWrites += 1;
     },
   });

@@ -28,9 +28,7 @@ const keep = (seq: number, body: string) =>
 
 describe("the writer", () => {
   test.each([
-    // Commits are synced by `CommitSync`.
-    ["synchronous", 1],
-    ["wal_autocheckpoint", 0],
+    ["synchronous", 2],
     ["secure_delete", 1],
     ["recursive_triggers", 1],
     ["foreign_keys", 1],

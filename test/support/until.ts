@@ -12,6 +12,6 @@ export async function until(condition: () => boolean | Promise<boolean>): Promis
     if (tries === TRIES) throw new Error("it did not happen");
     await Bun.sleep(APART_MS);
   }
-  // What is on the disk may be read before the code that wrote it has gone on.
+  // What was written may be read before the code that wrote it has gone on.
   await new Promise((resolve) => setImmediate(resolve));
 }

@@ -39,25 +39,6 @@ export class Connection {
     this.database.exec("PRAGMA busy_timeout = 0");
   }
 
-  /** From now on, nobody but a `CommitSync` brings commits to the disk, and the log back into the database. */
-  leaveSyncing(): void {
-    this.database.exec("PRAGMA synchronous = NORMAL");
-    this.database.exec("PRAGMA wal_autocheckpoint = 0");
-  }
-
-  /**
-   * Copies the log into the database, without waiting for the disk. The next commit then starts the log over, so the
-   * log MUST be on the disk before this call, and the database before the next commit.
-   */
-  copyLog(): void {
-    this.database.exec("PRAGMA synchronous = OFF");
-    try {
-      this.database.exec("PRAGMA wal_checkpoint(PASSIVE)");
-    } finally {
-      this.database.exec("PRAGMA synchronous = NORMAL");
-    }
-  }
-
   /** Reads and writes nothing more. Otherwise SQLite would write the log back when the connection closes. */
   abandon(): void {
     const code = this.database.fileControl(FCNTL_NULL_IO, null);
@@ -85,7 +66,7 @@ export class Connection {
 }
 
 /**
- * Opens the writer. `synchronous=FULL` syncs the log at each commit until `leaveSyncing`, `recursive_triggers` makes REPLACE fire the
+ * Opens the writer. `synchronous=FULL` syncs the log at each commit, `recursive_triggers` makes REPLACE fire the
  * ledger's triggers, and `secure_delete` overwrites deleted data.
  */
 export function openWriter(path: string): Connection {

@@ -34,38 +34,20 @@ export interface WriteGuard {
   look(): void;
   /** Called once a transaction that had begun is undone as a whole. */
   failed(): void;
-  /** Called if something written did not reach the disk. MUST refuse all writes from then on. */
-  notOnDisk(error: unknown): void;
   /** Null if writes are accepted. */
   readonly refusal: WriteRefusal | null;
 }
 
-/** Brings what was committed to the disk. */
-export interface CommitDisk {
-  /** From now on, reads do not see what is committed later, which a power failure could still undo. */
-  holdReads(): void;
-  /** From now on, reads see everything that is committed. */
-  releaseReads(): void;
-  /** Resolves once all commits are on the disk. Rejects if that fails. */
-  sync(): Promise<void>;
-  /** Called between two groups. Nothing is written until it resolves. Rejects if the disk fails. */
-  shortenLog(): Promise<void>;
-}
-
-const UNGUARDED: WriteGuard = { look() {}, failed() {}, notOnDisk() {}, refusal: null };
-/** For a connection that syncs each commit itself. */
-const SYNCED: CommitDisk = { holdReads() {}, releaseReads() {}, async sync() {}, async shortenLog() {} };
+const UNGUARDED: WriteGuard = { look() {}, failed() {}, refusal: null };
 
 /**
  * Group commit: jobs that arrive during one turn of the event loop, or while the last group is being synced, run one
  * after another inside one database transaction. Each has a savepoint, so a failing job undoes only its own writes.
- * The event loop continues during the sync.
  */
 export class GroupCommit {
   readonly #connection: Connection;
   readonly #guard: WriteGuard;
   readonly #seals: RowSeals;
-  readonly #disk: CommitDisk;
   #queue: TransactionJob[] = [];
   #scheduled = false;
   #ended = false;
@@ -73,9 +55,8 @@ export class GroupCommit {
   #last: ((tx: Tx) => Promise<void>) | null = null;
   #between: (() => void)[] = [];
 
-  constructor(connection: Connection, guard = UNGUARDED, seals = new RowSeals(null), disk = SYNCED) {
+  constructor(connection: Connection, guard = UNGUARDED, seals = new RowSeals(null)) {
     this.#connection = connection;
-    this.#disk = disk;
     this.#seals = seals;
     this.#guard = guard;
   }
@@ -151,7 +132,6 @@ export class GroupCommit {
       const outcome = outcomes[index];
       if (outcome) job.settle(outcome);
     }
-    if (group.length > 0) await this.#shortenLog();
     this.#scheduled = false;
     if (this.#queue.length > 0 || this.#between.length > 0) {
       this.#schedule();
@@ -168,33 +148,16 @@ export class GroupCommit {
       this.#guard.look();
       for (const job of group) outcomes.push(await this.#run(job, written));
       if (this.#last) await this.#runLast(this.#last, written);
-      this.#disk.holdReads();
       this.#connection.run("COMMIT");
     } catch (error) {
-      this.#disk.releaseReads();
       this.#rollback();
       this.#guard.failed();
-      return undone(group, written, error);
-    }
-    try {
-      await this.#disk.sync();
-    } catch (error) {
-      this.#guard.notOnDisk(error);
-      return undone(group, written, error);
-    } finally {
-      this.#disk.releaseReads();
+      for (const tx of written.reverse()) tx.rolledBack();
+      const failure = unavailable(error);
+      return group.map(() => ({ ok: false, error: failure }));
     }
     for (const tx of written) tx.committed();
     return outcomes;
-  }
-
-  async #shortenLog(): Promise<void> {
-    if (this.#guard.refusal) return;
-    try {
-      await this.#disk.shortenLog();
-    } catch (error) {
-      this.#guard.notOnDisk(error);
-    }
   }
 
   /** This transaction comes first when commits are reported, and last when writes are rolled back. */
@@ -259,12 +222,6 @@ export class GroupCommit {
       tx.end();
     }
   }
-}
-
-function undone(group: readonly TransactionJob[], written: OpenTx[], error: unknown): TransactionOutcome[] {
-  for (const tx of written.reverse()) tx.rolledBack();
-  const failure = unavailable(error);
-  return group.map(() => ({ ok: false, error: failure }));
 }
 
 class OpenTx implements Tx {

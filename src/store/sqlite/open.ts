@@ -2,7 +2,6 @@ import { existsSync } from "node:fs";
 import { OperatorError } from "../../base/errors.ts";
 import { type Db, type Disturbance, type Sql, type SqlValue, StoreUnavailable } from "../db.ts";
 import { RowSeals } from "../seals/seals.ts";
-import { CommitSync } from "./commit-sync.ts";
 import { type Connection, openReader, openWriter, sqliteCode } from "./connection.ts";
 import { GroupCommit, isEngineError } from "./group.ts";
 import { migrate } from "./migrate.ts";
@@ -37,7 +36,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
       ? { path: null, problem: "sqlite-vec was not requested" }
       : loadVectorExtension([writer.database, reader.database], options.libraries);
   const watch = new StoreWatch(files, writer, since);
-  const group = new GroupCommit(writer, watch, seals, new CommitSync(files, writer, reader));
+  const group = new GroupCommit(writer, watch, seals);
   const reads: Pick<Sql, "all" | "get"> = {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {
       return read(() => reader.all<Row>(sql, params));

@@ -31,13 +31,11 @@ export class StoreWatch implements WriteGuard {
   #commits = 0;
   /** The number of commits in the index at the last look. */
   #counted: number;
-  /** Whether a transaction of this connection has failed since. */
+  /** A transaction of this connection has failed since. */
   #hasFailed = false;
   #isForeign = false;
-  /** Whether others may have made commits that are not counted here. */
+  /** Others may have made commits that are not counted here. */
   #isUncounted = false;
-  /** Whether a write did not reach the disk, so that nobody knows what a start would find. */
-  #isOffDisk = false;
   readonly #moves: Disturbance[] = [];
 
   /**
@@ -65,7 +63,6 @@ export class StoreWatch implements WriteGuard {
       const reason = `the ${file.name} file is not in its place (${file.change})`;
       return { reason, isLost: this.#isUncounted || this.#database.isLost };
     }
-    if (this.#isOffDisk) return { reason: "the disk did not confirm a write", isLost: true };
     if (this.#isForeign) return { reason: "another program has written to the database", isLost: false };
     if (!this.#isUncounted) return null;
     return {
@@ -76,15 +73,15 @@ export class StoreWatch implements WriteGuard {
 
   /**
    * Others may use the log with another index. Each side would overwrite the other's additions to the log, which
-   * damages the file. Or part of the log may be missing on the disk, which only a start can find out.
+   * damages the file.
    */
   get mustNotWrite(): boolean {
-    return this.#isUncounted || this.#isOffDisk;
+    return this.#isUncounted;
   }
 
   /** See `Db.mustReopen`. */
   get mustReopen(): boolean {
-    return (this.#isForeign || this.#isUncounted || this.#isOffDisk) && this.#database.change === null;
+    return (this.#isForeign || this.#isUncounted) && this.#database.change === null;
   }
 
   /**
@@ -115,12 +112,6 @@ export class StoreWatch implements WriteGuard {
   /** Another program cannot commit during a transaction of the writer, only after it has failed. */
   failed(): void {
     this.#hasFailed = true;
-  }
-
-  /** For good: after a failed sync, the system may report success although data is missing. */
-  notOnDisk(error: unknown): void {
-    if (!this.#isOffDisk) this.#moves.push({ kind: "not_on_disk", error });
-    this.#isOffDisk = true;
   }
 
   /**

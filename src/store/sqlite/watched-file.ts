@@ -1,15 +1,5 @@
-import {
-  closeSync,
-  constants,
-  fdatasync,
-  fdatasyncSync,
-  fstatSync,
-  openSync,
-  readSync,
-  statSync,
-} from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { promisify } from "node:util";
 import { OperatorError } from "../../base/errors.ts";
 import { listOpenFiles } from "../../base/open-files/count.ts";
 import type { FileChange, StoreFile } from "../db.ts";
@@ -19,7 +9,6 @@ import type { FileChange, StoreFile } from "../db.ts";
  */
 const FLAGS = constants.O_RDWR | constants.O_CREAT;
 const TRIES = 3;
-const syncFile = promisify(fdatasync);
 
 /**
  * A file identified by its device and inode, and by a descriptor that stays open. It is created if it does not exist.
@@ -88,16 +77,6 @@ export class WatchedFile {
     const number = new Uint32Array(1);
     readSync(this.#descriptor, number, 0, number.byteLength, position);
     return number[0] ?? 0;
-  }
-
-  /** Resolves once everything written to the file, by whatever descriptor, is on the disk. */
-  sync(): Promise<void> {
-    return syncFile(this.#descriptor);
-  }
-
-  /** Like `sync`, but blocks the event loop. */
-  syncNow(): void {
-    fdatasyncSync(this.#descriptor);
   }
 
   close(): void {
