@@ -185,3 +185,22 @@ describe("reads that begin together read each block once:", () => {
     }
   });
 });
+
+test("long pages that begin together are read in different turns of the event loop", async () => {
+  await append(BLOCK + 10);
+  await newest(bench.lists, {}, 200);
+  let turn = 0;
+  let isOver = false;
+  const count = (): void => {
+    turn += 1;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const turns = await Promise.all(
+    Array.from({ length: 30 }, () => newest(bench.lists, {}, 200).then(() => turn)),
+  );
+  isOver = true;
+  const pages = new Map<number, number>();
+  for (const each of turns) pages.set(each, (pages.get(each) ?? 0) + 1);
+  expect(Math.max(...pages.values())).toBeLessThanOrEqual(2);
+});
