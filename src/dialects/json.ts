@@ -61,10 +61,10 @@ export function parsedOrNothing(text: string): unknown {
   }
 }
 
-/** Whether an answer is the provider's error. Some servers send errors with status 200. */
+/** Whether an answer is the provider's error, described by a text or an object. Some servers send errors with status 200. */
 export function isErrorAnswer(value: unknown): boolean {
   const error = field(value, "error");
-  return error !== undefined && error !== null;
+  return typeof error === "string" ? error !== "" : isMembers(error);
 }
 
 /**

@@ -78,3 +78,10 @@ test("the tier's next model is tried", async () => {
   const { status, body } = await post("/v1/chat/completions", { model: "tier:1", messages: USER });
   expect([status, body.choices?.[0]?.message.content]).toEqual([200, "from the second"]);
 });
+
+test.each([null, "", false])("an answer whose error is %p is no error", async (error) => {
+  const choices = [{ index: 0, message: { role: "assistant", content: "fine" }, finish_reason: "stop" }];
+  answers.set("working", { body: JSON.stringify({ id: "c", object: "chat.completion", choices, error }) });
+  const { status, body } = await post("/v1/chat/completions", { model: "open/working", messages: USER });
+  expect([status, body.choices?.[0]?.message.content]).toEqual([200, "fine"]);
+});

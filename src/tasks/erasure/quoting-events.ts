@@ -1,5 +1,6 @@
 import { takeTurn } from "../../base/inflow.ts";
 import { endOfQuoted } from "../../base/json-limits.ts";
+import { ownText } from "../../base/own-text.ts";
 import type { Db } from "../../store/db.ts";
 import { findBlock, RESPONSE_EVENTS, readBlock } from "../events/store.ts";
 import type { TaskSignals } from "../signals.ts";
@@ -142,7 +143,7 @@ class StreamedText {
     if (delta === undefined) return false;
     const item = memberIn(frame, ITEM) ?? "";
     const text = (this.#ends.get(item) ?? "") + delta;
-    this.#ends.set(item, text.slice(-(this.#word.length - 1)));
+    this.#ends.set(ownText(item), ownText(text.slice(-(this.#word.length - 1))));
     return text.includes(this.#word);
   }
 }
