@@ -1,7 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import type { RandomSource } from "../base/ids.ts";
-import { takeTurn } from "../base/inflow.ts";
 import { Signal } from "../base/signal.ts";
 import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
 import { fitting } from "../store/page-bytes.ts";
@@ -254,7 +253,6 @@ export function createAgents(
         const shown = fitting(sizes, limit, ({ bytes }) => bytes);
         const last = shown.at(-1);
         if (!last) return { agents: [], more: false };
-        await takeTurn(workspaceId, { bytes: shown.reduce((sum, { bytes }) => sum + bytes, 0) });
         const rows = await db.all<AgentRow>(`SELECT ${COLUMNS} ${named} AND name <= $3 ORDER BY name`, [
           workspaceId,
           from,

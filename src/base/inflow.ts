@@ -26,8 +26,8 @@ const BURST = 20_000 * PER_MESSAGE;
 const PER_SECOND = 1_000 * PER_MESSAGE;
 
 interface WaitingPart extends WaitingItem {
-  readonly weight: number;
-  readonly resume: () => void;
+  /** Returns its weight. */
+  readonly begin: () => number;
 }
 
 /**
@@ -43,12 +43,54 @@ export class LoopTurns {
 
   /** Takes a share of this turn, or of a later one. @returns undefined if there is no wait */
   take(workspaceId: number, weight: number): Promise<void> | undefined {
-    this.#count();
-    if (this.#left > 0 && this.#waiting.size === 0) {
-      this.#left -= weight;
+    if (this.#hasRoom) {
+      this.#spend(weight);
       return undefined;
     }
-    return new Promise((resume) => void this.#waiting.add({ workspaceId, weight, resume }));
+    return new Promise((resolve) => {
+      const begin = () => {
+        resolve();
+        return weight;
+      };
+      this.#waiting.add({ workspaceId, begin });
+    });
+  }
+
+  /** Runs `work` in this turn or in a later one. Its weight is known once it has run. */
+  run<Result>(
+    workspaceId: number,
+    work: () => Result,
+    weightOf: (result: Result) => number,
+  ): Result | Promise<Result> {
+    if (this.#hasRoom) {
+      const result = work();
+      this.#spend(weightOf(result));
+      return result;
+    }
+    return new Promise((resolve, reject) => {
+      const begin = () => {
+        try {
+          const result = work();
+          resolve(result);
+          return weightOf(result);
+        } catch (error) {
+          reject(error);
+          return 0;
+        }
+      };
+      this.#waiting.add({ workspaceId, begin });
+    });
+  }
+
+  /** There are waiting parts only while there is no room, or while the next turn is about to begin. */
+  get #hasRoom(): boolean {
+    return this.#left > 0 && this.#waiting.size === 0;
+  }
+
+  #spend(weight: number): void {
+    if (weight === 0) return;
+    this.#left -= weight;
+    this.#count();
   }
 
   #count(): void {
@@ -60,11 +102,10 @@ export class LoopTurns {
       // A part that exceeded its turn does not delay others: it has already taken that time.
       this.#left = PER_TURN;
       for (let next = this.#waiting.take(); next; next = this.#waiting.take()) {
-        this.#left -= next.weight;
-        next.resume();
+        this.#left -= next.begin();
         if (this.#left <= 0) break;
       }
-      if (this.#waiting.size > 0) this.#count();
+      if (this.#left <= 0 || this.#waiting.size > 0) this.#count();
     });
   }
 }
@@ -82,6 +123,18 @@ function weightOf({ bytes, lines = 0, messages = 0, members = 0 }: Arrival): num
  */
 export function takeTurn(workspaceId: number, arrival: Arrival): Promise<void> | undefined {
   return turns.take(workspaceId, weightOf(arrival));
+}
+
+/**
+ * Reads something whose size is known only once it is read, in one of the event loop's turns. `bytesOf` is 0 if the
+ * read is too short to count.
+ */
+export function readInTurn<Result>(
+  workspaceId: number,
+  read: () => Result,
+  bytesOf: (result: Result) => number,
+): Result | Promise<Result> {
+  return turns.run(workspaceId, read, bytesOf);
 }
 
 /**

@@ -194,7 +194,7 @@ export class Call {
     try {
       // Earlier decisions are written first, so the ledger has them in order.
       if (this.#late.size > 0) await this.#late.flush();
-      await this.#db.tx(write);
+      await this.#db.tx(write, { workspaceId: this.caller.workspaceId });
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       decision.defer();
@@ -217,18 +217,21 @@ export class Call {
    */
   async commit<T>(work: (tx: Tx, record: RecordEntry) => Promise<T>): Promise<T> {
     let seq: number | null = null;
-    const value = await this.#db.tx(async (tx) => {
-      const asked = this.requireRights(tx);
-      if (asked) await asked;
-      const record: RecordEntry = async (more = {}) => {
-        if (seq !== null) throw new Error("a call can have only one entry");
-        seq = await this.#append(tx, { ...this.draft("succeeded"), ...more });
-        return seq;
-      };
-      const done = await work(tx, record);
-      if (seq === null) await record();
-      return done;
-    });
+    const value = await this.#db.tx(
+      async (tx) => {
+        const asked = this.requireRights(tx);
+        if (asked) await asked;
+        const record: RecordEntry = async (more = {}) => {
+          if (seq !== null) throw new Error("a call can have only one entry");
+          seq = await this.#append(tx, { ...this.draft("succeeded"), ...more });
+          return seq;
+        };
+        const done = await work(tx, record);
+        if (seq === null) await record();
+        return done;
+      },
+      { workspaceId: this.caller.workspaceId },
+    );
     this.#seq = seq;
     return value;
   }

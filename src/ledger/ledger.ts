@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { RandomSource } from "../base/ids.ts";
+import { RoundRobin } from "../base/round-robin.ts";
 import { Signal } from "../base/signal.ts";
 import { type Db, type SqlValue, StoreUnavailable, type Tx } from "../store/db.ts";
 import { insertRowsSql } from "../store/many-rows.ts";
@@ -57,6 +58,9 @@ interface QueuedEntry {
 
 /** Maximum number of entries that may wait for the store. Each belongs to an open call. */
 const WAITING_LIMIT = 20_000;
+/** Entries recorded on their own, and characters of their texts, that one transaction writes at most. */
+const ENTRIES_AT_ONCE = 1_024;
+const CHARACTERS_AT_ONCE = 1024 * 1024;
 /** Rows per statement if there are many entries. */
 const ROWS = 16;
 
@@ -72,7 +76,7 @@ const ROWS = 16;
 export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: LedgerHeads): Ledger {
   const grown = new Signal<LedgerGrowth>();
   const appended = new Signal<Appended>();
-  let waiting: QueuedEntry[] = [];
+  const waiting = new RoundRobin<QueuedEntry>();
   db.beforeCommit((tx) => heads.write(tx));
 
   function moveTail(
@@ -164,8 +168,8 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
     let group: readonly QueuedEntry[] = [];
     try {
       const results = await db.tx((tx) => {
-        group = waiting;
-        waiting = [];
+        group = takeGroup(waiting);
+        if (waiting.size > 0) void writeWaiting();
         return appendWaiting(tx, group);
       });
       for (const [index, { resolve, reject }] of group.entries()) {
@@ -175,10 +179,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
       }
     } catch (error) {
       // If the store could not begin a transaction, the group is still in `waiting`.
-      if (group.length === 0) {
-        group = waiting;
-        waiting = [];
-      }
+      if (group.length === 0) group = waiting.drain();
       for (const { reject } of group) reject(error);
     }
   }
@@ -190,15 +191,28 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
     appended,
     record(workspaceId, draft, admit) {
       return new Promise((resolve, reject) => {
-        if (waiting.length >= WAITING_LIMIT) {
+        if (waiting.size >= WAITING_LIMIT) {
           reject(new StoreUnavailable(`${WAITING_LIMIT} entries are already waiting to be written`));
           return;
         }
-        waiting.push({ workspaceId, draft, admit, resolve, reject });
-        if (waiting.length === 1) void writeWaiting();
+        waiting.add({ workspaceId, draft, admit, resolve, reject });
+        if (waiting.size === 1) void writeWaiting();
       });
     },
   };
+}
+
+/** Workspaces take turns, so long texts of one workspace do not delay the entries of others. */
+function takeGroup(waiting: RoundRobin<QueuedEntry>): readonly QueuedEntry[] {
+  const group: QueuedEntry[] = [];
+  let characters = 0;
+  while (group.length < ENTRIES_AT_ONCE && characters < CHARACTERS_AT_ONCE) {
+    const next = waiting.take();
+    if (!next) break;
+    group.push(next);
+    characters += (next.draft.input?.length ?? 0) + (next.draft.output?.length ?? 0);
+  }
+  return group;
 }
 
 /** Adds to a decision the hashes of what was decided on and of the reason. */

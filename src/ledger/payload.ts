@@ -1,5 +1,4 @@
 import type { RandomSource } from "../base/ids.ts";
-import { takeTurn } from "../base/inflow.ts";
 import type { Sql, SqlValue, Tx } from "../store/db.ts";
 import { insertRowsSql } from "../store/many-rows.ts";
 import { LedgerChanged } from "./ledger-changed.ts";
@@ -66,7 +65,7 @@ export interface ProvenTexts {
 
 /**
  * The stored texts of an entry, each cut after `most` characters. Erased texts are absent. A text may be megabytes
- * long and is hashed as a whole, so each one takes its own turn.
+ * long and is hashed as a whole, so each one is read on its own.
  * @throws LedgerChanged if a text does not match the entry
  */
 export async function readPayloads(
@@ -74,13 +73,12 @@ export async function readPayloads(
   { workspaceId, seq, hashes }: ProvenTexts,
   most: number,
 ): Promise<PayloadExcerpt[]> {
-  const kept = await sql.all<{ kind: PayloadKind; bytes: number }>(
-    "SELECT kind, octet_length(body) AS bytes FROM payloads WHERE workspace_id = $1 AND seq = $2",
+  const kept = await sql.all<{ kind: PayloadKind }>(
+    "SELECT kind FROM payloads WHERE workspace_id = $1 AND seq = $2",
     [workspaceId, seq],
   );
   const excerpts: PayloadExcerpt[] = [];
-  for (const { kind, bytes } of kept) {
-    await takeTurn(workspaceId, { bytes });
+  for (const { kind } of kept) {
     // SQLite cuts the excerpt, because a slice of a JavaScript string would keep the whole string in memory.
     const found = await sql.get<PayloadExcerpt & { salt: Uint8Array; body: Uint8Array }>(
       `SELECT salt, CAST(body AS BLOB) AS body, substr(body, 1, $4) AS text, length(body) AS characters FROM payloads

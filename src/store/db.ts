@@ -13,6 +13,7 @@ export interface Sql {
   readonly seals: RowSeals;
   /** Returns all rows. The caller names the row's shape and MUST select exactly its columns. */
   all<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row[]>;
+  /** Long rows take turns with other work, by the workspace, which MUST be the first parameter if there is one. */
   get<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row | undefined>;
   /** Runs one writing statement and returns the number of rows it changed. */
   run(sql: string, params?: readonly SqlValue[]): Promise<number>;
@@ -26,6 +27,8 @@ export interface Tx extends Sql {
 }
 
 export interface TxOptions {
+  /** Whose transaction it is. Workspaces take turns if many transactions wait. Default: the node's own. */
+  readonly workspaceId?: number;
   /**
    * The work runs at most one writing statement and cannot fail after it, so it needs no savepoint within the group.
    */

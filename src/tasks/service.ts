@@ -1,7 +1,6 @@
 import type { Agent } from "../access/agents.ts";
 import type { Caller } from "../access/caller.ts";
 import { isId } from "../base/ids.ts";
-import { takeTurn } from "../base/inflow.ts";
 import type { Call, PersonDecision } from "../gate/call.ts";
 import type { LimitNotices } from "../gate/notices.ts";
 import { StoreUnavailable } from "../store/db.ts";
@@ -18,7 +17,7 @@ import { type QueuedTask, Scheduler } from "./queue/scheduler.ts";
 import { provenAgent, requireProvenEnd } from "./recovery/proven-row.ts";
 import { recoverTasks } from "./recovery/recover.ts";
 import { agentForbidden, finished, noTask, notCancelled } from "./refusals.ts";
-import { type TaskFilter, taskSizes } from "./rows/task-ids.ts";
+import type { TaskFilter } from "./rows/task-ids.ts";
 import { findTask, listTasks, type TaskPage } from "./rows/tasks.ts";
 import { runTask } from "./run/run-task.ts";
 import { isFinal, notBefore, type Task } from "./task.ts";
@@ -155,10 +154,6 @@ export class TaskService {
 
   /** @throws Problem 404 `not_found`, also if the task belongs to a different agent from the caller's agent */
   async get(caller: Caller, id: string): Promise<Task> {
-    const { workspaceId } = caller;
-    const sizes = await taskSizes(this.#parts.db, workspaceId, [id]);
-    // Many tasks may be read at once, each with megabytes of text.
-    await takeTurn(workspaceId, { bytes: sizes.get(id) ?? 0 });
     return this.#shown(await this.#find(caller, id));
   }
 

@@ -201,3 +201,56 @@ test("closing waits for all requested work, and accepts nothing more", async () 
   expect(ended).toBe(600);
   await bench.group.end();
 });
+
+describe("many jobs that wait", () => {
+  const LONG = "x".repeat(300_000);
+
+  function write(workspaceId: number, k: number, v: string, order: number[]): Promise<number> {
+    return bench.group.submit(
+      (tx) => {
+        order.push(workspaceId);
+        return tx.run(put(k, v).sql, put(k, v).params);
+      },
+      { workspaceId },
+    );
+  }
+
+  test("are committed by workspaces in turn, however many one of them has", async () => {
+    const order: number[] = [];
+    const jobs = [1, 2, 3, 4].map((k) => write(1, k, "x", order));
+    jobs.push(write(2, 5, "x", order));
+    await Promise.all(jobs);
+    expect(order).toEqual([1, 2, 1, 1, 1]);
+  });
+
+  test.each([
+    ["write", 4, (k: number) => write(1, k, LONG, [])],
+    // Two texts each.
+    [
+      "read",
+      0,
+      () => bench.group.submit((tx) => tx.all("SELECT v FROM t WHERE k IN (0, 100)"), { workspaceId: 1 }),
+    ],
+  ])(
+    "that %s long texts are committed in several groups, with turns of the event loop between them",
+    async (_, commits, job) => {
+      await insert(0, LONG);
+      await insert(100, LONG);
+      const before = bench.commits();
+      let turns = 0;
+      let waiting = true;
+      const counting = (async () => {
+        while (waiting) {
+          await new Promise((resolve) => setImmediate(resolve));
+          turns += 1;
+        }
+      })();
+      await Promise.all(Array.from({ length: 8 }, (_, index) => job(index + 1)));
+      waiting = false;
+      await counting;
+      // Two texts of 300,000 characters fill a group.
+      expect(turns).toBeGreaterThanOrEqual(4);
+      expect(bench.commits() - before).toBe(commits);
+    },
+  );
+});

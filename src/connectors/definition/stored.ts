@@ -41,14 +41,16 @@ export class StoredDefinition {
     if (definition.kind !== "openapi") return;
     const { workspaceId, id, name } = this.#connector;
     const sealed = this.#definitions.seal(workspaceId, name, { ...definition, authOrigin });
-    const changed = await this.#db.tx((tx) =>
-      tx.seals.change(tx, "connectors", { id }, () =>
-        tx.run("UPDATE connectors SET definition = $3 WHERE workspace_id = $1 AND id = $2", [
-          workspaceId,
-          id,
-          sealed,
-        ]),
-      ),
+    const changed = await this.#db.tx(
+      (tx) =>
+        tx.seals.change(tx, "connectors", { id }, () =>
+          tx.run("UPDATE connectors SET definition = $3 WHERE workspace_id = $1 AND id = $2", [
+            workspaceId,
+            id,
+            sealed,
+          ]),
+        ),
+      { workspaceId },
     );
     if (changed === 0) throw removed(name);
   }

@@ -1,18 +1,25 @@
+import { RoundRobin, type WaitingItem } from "../../base/round-robin.ts";
 import { type SqlValue, StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
 import { RowSeals } from "../seals/seals.ts";
 import { type Connection, sqliteCode } from "./connection.ts";
+import { bytesOfRow, bytesOfRows, bytesOfValues } from "./row-bytes.ts";
 
 /**
  * Maximum number of transactions committed with one sync. More would block the event loop for too long; fewer would
  * waste syncs.
  */
 const GROUP_LIMIT = 256;
+/**
+ * Once a group has read and written this much, it takes no more transactions, and the others wait for the next group.
+ * Between two groups, the event loop does other work.
+ */
+const GROUP_BYTES = 512 * 1024;
 /** Maximum number of waiting transactions. Each belongs to an open call, so this is far more than a node serves. */
 const QUEUE_LIMIT = 20_000;
 const BUSY_RETRY_MS = 20;
 const BUSY_TRIES = 500;
 
-interface TransactionJob {
+interface TransactionJob extends WaitingItem {
   readonly work: (tx: Tx) => Promise<unknown>;
   readonly options: TxOptions;
   readonly settle: (outcome: TransactionOutcome) => void;
@@ -40,15 +47,19 @@ export interface WriteGuard {
 
 const UNGUARDED: WriteGuard = { look() {}, failed() {}, refusal: null };
 
+/** The place in the order of turns for transactions that belong to no workspace. */
+const NODE = 0;
+
 /**
  * Group commit: jobs that arrive during one turn of the event loop, or while the last group is being synced, run one
  * after another inside one database transaction. Each has a savepoint, so a failing job undoes only its own writes.
+ * Workspaces take turns, one job each.
  */
 export class GroupCommit {
   readonly #connection: Connection;
   readonly #guard: WriteGuard;
   readonly #seals: RowSeals;
-  #queue: TransactionJob[] = [];
+  readonly #queue = new RoundRobin<TransactionJob>();
   #scheduled = false;
   #ended = false;
   #idle: (() => void)[] = [];
@@ -72,11 +83,12 @@ export class GroupCommit {
         reject(refused);
         return;
       }
-      if (this.#queue.length >= QUEUE_LIMIT) {
+      if (this.#queue.size >= QUEUE_LIMIT) {
         reject(new StoreUnavailable(`${QUEUE_LIMIT} transactions are waiting already`));
         return;
       }
-      this.#queue.push({
+      this.#queue.add({
+        workspaceId: options.workspaceId ?? NODE,
         work,
         options,
         settle: (outcome) => (outcome.ok ? resolve(outcome.value as T) : reject(outcome.error)),
@@ -112,7 +124,7 @@ export class GroupCommit {
   /** Accepts no more jobs, and resolves when none is waiting. */
   async end(): Promise<void> {
     this.#ended = true;
-    if (!this.#scheduled && this.#queue.length === 0) return;
+    if (!this.#scheduled && this.#queue.size === 0) return;
     await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
@@ -125,28 +137,31 @@ export class GroupCommit {
 
   async #flush(): Promise<void> {
     for (const work of this.#between.splice(0)) work();
-    const group = this.#queue.length <= GROUP_LIMIT ? this.#queue : this.#queue.slice(0, GROUP_LIMIT);
-    this.#queue = group === this.#queue ? [] : this.#queue.slice(GROUP_LIMIT);
-    const outcomes = group.length === 0 ? [] : await this.#commit(group);
-    for (const [index, job] of group.entries()) {
-      const outcome = outcomes[index];
-      if (outcome) job.settle(outcome);
-    }
+    if (this.#queue.size > 0) for (const settle of await this.#commit()) settle();
     this.#scheduled = false;
-    if (this.#queue.length > 0 || this.#between.length > 0) {
+    if (this.#queue.size > 0 || this.#between.length > 0) {
       this.#schedule();
       return;
     }
     for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  async #commit(group: readonly TransactionJob[]): Promise<TransactionOutcome[]> {
+  /** Commits a group. @returns functions that settle its jobs */
+  async #commit(): Promise<(() => void)[]> {
     const written: OpenTx[] = [];
+    const group: TransactionJob[] = [];
     const outcomes: TransactionOutcome[] = [];
     try {
       await this.#begin();
       this.#guard.look();
-      for (const job of group) outcomes.push(await this.#run(job, written));
+      let bytes = 0;
+      for (let job = this.#queue.take(); job; job = this.#queue.take()) {
+        group.push(job);
+        const tx = new OpenTx(this.#connection, this.#seals);
+        outcomes.push(await this.#run(job, tx, written));
+        bytes += tx.bytes;
+        if (group.length === GROUP_LIMIT || bytes >= GROUP_BYTES) break;
+      }
       if (this.#last) await this.#runLast(this.#last, written);
       this.#connection.run("COMMIT");
     } catch (error) {
@@ -154,10 +169,12 @@ export class GroupCommit {
       this.#guard.failed();
       for (const tx of written.reverse()) tx.rolledBack();
       const failure = unavailable(error);
-      return group.map(() => ({ ok: false, error: failure }));
+      // If nothing could begin, the waiting jobs would fail in the same way.
+      const failed = group.length > 0 ? group : this.#queue.drain();
+      return failed.map((job) => () => job.settle({ ok: false, error: failure }));
     }
     for (const tx of written) tx.committed();
-    return outcomes;
+    return group.map((job, index) => () => job.settle(outcomes[index] as TransactionOutcome));
   }
 
   /** This transaction comes first when commits are reported, and last when writes are rolled back. */
@@ -199,11 +216,10 @@ export class GroupCommit {
   }
 
   /** @throws only if the whole group is lost (the engine ended the transaction on its own) */
-  async #run({ work, options }: TransactionJob, written: OpenTx[]): Promise<TransactionOutcome> {
+  async #run({ work, options }: TransactionJob, tx: OpenTx, written: OpenTx[]): Promise<TransactionOutcome> {
     // Checked again: the guard may have refused since the job was submitted.
     const refused = this.#refused(options);
     if (refused) return { ok: false, error: refused };
-    const tx = new OpenTx(this.#connection, this.#seals);
     if (options.single !== true) this.#connection.run("SAVEPOINT job");
     try {
       const value = await work(tx);
@@ -226,6 +242,8 @@ export class GroupCommit {
 
 class OpenTx implements Tx {
   readonly seals: RowSeals;
+  /** The size of what it has read and written. */
+  bytes = 0;
   #undo: (() => void)[] | null = null;
   #done: (() => void)[] | null = null;
   #connection: Connection | null;
@@ -236,14 +254,19 @@ class OpenTx implements Tx {
   }
 
   async all<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row[]> {
-    return this.#open().all<Row>(sql, params);
+    const rows = this.#open().all<Row>(sql, params);
+    this.bytes += bytesOfRows(rows);
+    return rows;
   }
 
   async get<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row | undefined> {
-    return this.#open().get<Row>(sql, params);
+    const row = this.#open().get<Row>(sql, params);
+    this.bytes += bytesOfRow(row);
+    return row;
   }
 
   async run(sql: string, params?: readonly SqlValue[]): Promise<number> {
+    if (params) this.bytes += bytesOfValues(params);
     return this.#open().run(sql, params);
   }
 

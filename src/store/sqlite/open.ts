@@ -1,11 +1,12 @@
 import { existsSync } from "node:fs";
 import { OperatorError } from "../../base/errors.ts";
-import { type Db, type Disturbance, type Sql, type SqlValue, StoreUnavailable } from "../db.ts";
+import { type Db, type Disturbance, StoreUnavailable } from "../db.ts";
 import { RowSeals } from "../seals/seals.ts";
 import { type Connection, openReader, openWriter, sqliteCode } from "./connection.ts";
 import { GroupCommit, isEngineError } from "./group.ts";
 import { migrate } from "./migrate.ts";
 import { openSeals, type SealOptions } from "./open-seals.ts";
+import { readsInTurn } from "./reads.ts";
 import { requireOwnSchema } from "./schema.ts";
 import { loadVectorExtension, type VectorExtension } from "./vec.ts";
 import { dataVersionOf, StoreWatch, type WatchedFiles } from "./watch.ts";
@@ -37,16 +38,8 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
       : loadVectorExtension([writer.database, reader.database], options.libraries);
   const watch = new StoreWatch(files, writer, since);
   const group = new GroupCommit(writer, watch, seals);
-  const reads: Pick<Sql, "all" | "get"> = {
-    async all<Row>(sql: string, params?: readonly SqlValue[]) {
-      return read(() => reader.all<Row>(sql, params));
-    },
-    async get<Row>(sql: string, params?: readonly SqlValue[]) {
-      return read(() => reader.get<Row>(sql, params));
-    },
-  };
   return {
-    ...reads,
+    ...readsInTurn(reader),
     seals,
     vectors,
     wasLeftOpen,
@@ -146,20 +139,6 @@ function vacuum(connection: Connection): boolean {
     return true;
   } catch (error) {
     if (sqliteCode(error).startsWith("SQLITE_BUSY")) return false;
-    throw error;
-  }
-}
-
-/** Codes that mean the file cannot be read now. A refused write (`READONLY`) would be a bug here. */
-const UNREADABLE = /^SQLITE_(BUSY|LOCKED|IOERR|CORRUPT|NOTADB|CANTOPEN|NOMEM|PROTOCOL)/;
-
-/** @throws StoreUnavailable if the engine cannot read, as the writer does if it cannot write */
-function read<Result>(query: () => Result): Result {
-  try {
-    return query();
-  } catch (error) {
-    const code = sqliteCode(error);
-    if (UNREADABLE.test(code)) throw new StoreUnavailable(`the store cannot be read (${code})`, error);
     throw error;
   }
 }

@@ -1,4 +1,3 @@
-import { takeTurn } from "../../base/inflow.ts";
 import type { Sql, SqlValue } from "../../store/db.ts";
 import { fitting } from "../../store/page-bytes.ts";
 import { type ApprovalStatus, findApprovals, type StoredApproval } from "./rows.ts";
@@ -38,7 +37,6 @@ export async function listApprovals(
   const shown = fitting(found, limit, ({ bytes }) => bytes);
   const more = shown.length < found.length;
   if (shown.length === 0) return { approvals: [], more };
-  await takeTurn(workspaceId, { bytes: shown.reduce((sum, { bytes }) => sum + bytes, 0) });
   const approvals = await findApprovals(
     sql,
     workspaceId,

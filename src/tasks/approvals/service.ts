@@ -160,7 +160,9 @@ export class ApprovalService {
     } catch (error) {
       if (!(error instanceof DefinitionChanged)) throw error;
     }
-    await this.#parts.db.tx((tx) => this.#presentAgain(tx, shown));
+    await this.#parts.db.tx((tx) => this.#presentAgain(tx, shown), {
+      workspaceId: shown.workspaceId,
+    });
     throw new Problem(
       "approval_changed",
       "The tool or its connector has changed since the call was presented. Review the call again, then approve it.",
@@ -229,7 +231,9 @@ export class ApprovalService {
       for (let after: ExpiryPlace | null = null; ; ) {
         const due: StoredApproval[] = await expiredApprovals(db, now, EXPIRED_AT_ONCE, after);
         for (const approval of await evidence.provenAmong(due)) {
-          const queued = await db.tx((tx) => this.#expireOne(tx, approval));
+          const queued = await db.tx((tx) => this.#expireOne(tx, approval), {
+            workspaceId: approval.workspaceId,
+          });
           if (queued) await this.#parts.resumeTask(queued);
         }
         const last = due.at(-1);

@@ -36,13 +36,16 @@ export async function eraseEvents(
     [task.workspaceId, task.id],
   );
   for (let at = 0; at < blocks.length; at += BLOCKS_AT_ONCE) {
-    await db.tx(async (tx) => {
-      let isChanged = false;
-      for (const { first_id } of blocks.slice(at, at + BLOCKS_AT_ONCE)) {
-        if (await eraseBlock(tx, [task.workspaceId, task.id, first_id], erase)) isChanged = true;
-      }
-      if (isChanged) await changing(tx);
-    });
+    await db.tx(
+      async (tx) => {
+        let isChanged = false;
+        for (const { first_id } of blocks.slice(at, at + BLOCKS_AT_ONCE)) {
+          if (await eraseBlock(tx, [task.workspaceId, task.id, first_id], erase)) isChanged = true;
+        }
+        if (isChanged) await changing(tx);
+      },
+      { workspaceId: task.workspaceId },
+    );
   }
 }
 

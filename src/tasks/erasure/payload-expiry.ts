@@ -118,10 +118,13 @@ export class PayloadExpiry {
     await this.#eraseResponses(expiring);
     await this.#erasePayloads(expiring);
     if (this.#stopped) return;
-    await db.tx(async (tx) => {
-      if (expiring.isNoted) await recordExpiry(tx, ledger, workspaceId, expiring.run);
-      else await noteExpiry(tx, workspaceId, { done: upTo, run: null });
-    });
+    await db.tx(
+      async (tx) => {
+        if (expiring.isNoted) await recordExpiry(tx, ledger, workspaceId, expiring.run);
+        else await noteExpiry(tx, workspaceId, { done: upTo, run: null });
+      },
+      { workspaceId },
+    );
     if (!expiring.isNoted) return;
     forgetting.deleted();
     await forgetting.forget();
@@ -179,9 +182,12 @@ export class PayloadExpiry {
       for (const id of ids) {
         if (this.#stopped) return;
         // One by one, because the events of a response may have megabytes.
-        await db.tx(async (tx) => {
-          if ((await deleteEventsOf(tx, workspaceId, [id])) > 0) await expiring.note(tx, 0);
-        });
+        await db.tx(
+          async (tx) => {
+            if ((await deleteEventsOf(tx, workspaceId, [id])) > 0) await expiring.note(tx, 0);
+          },
+          { workspaceId },
+        );
       }
     }
   }
@@ -194,10 +200,13 @@ export class PayloadExpiry {
       if (end === null) return;
       for (const id of await this.#goingOn(expiring, after, end)) await this.#eraseBeginning(expiring, id);
       const from = after;
-      await db.tx(async (tx) => {
-        await expiring.note(tx, await deletePayloadsUpTo(tx, workspaceId, from, end));
-        await forgetResponsesUpTo(tx, workspaceId, end, signals.responsesErased);
-      });
+      await db.tx(
+        async (tx) => {
+          await expiring.note(tx, await deletePayloadsUpTo(tx, workspaceId, from, end));
+          await forgetResponsesUpTo(tx, workspaceId, end, signals.responsesErased);
+        },
+        { workspaceId },
+      );
       after = end;
     }
   }

@@ -1,4 +1,3 @@
-import { takeTurn } from "../../base/inflow.ts";
 import { endOfQuoted } from "../../base/json-limits.ts";
 import { ownText } from "../../base/own-text.ts";
 import type { Db } from "../../store/db.ts";
@@ -47,7 +46,9 @@ export class QuotingEvents {
     for await (const id of last ? ended(last, this.#open) : this.#all()) {
       if (isStopped()) break;
       if (!(await this.#quotes(id, last !== null, isStopped))) continue;
-      await db.tx((tx) => eraseResponseEvents(tx, workspaceId, [id], signals.responsesErased));
+      await db.tx((tx) => eraseResponseEvents(tx, workspaceId, [id], signals.responsesErased), {
+        workspaceId,
+      });
       hasErased = true;
     }
     return hasErased;
@@ -93,7 +94,6 @@ export class QuotingEvents {
       const block = await findBlock(db, workspaceId, id, after, RESPONSE_EVENTS);
       if (!block) return false;
       if (hasEnded && isErased(block)) return true;
-      await takeTurn(workspaceId, { bytes: block.length });
       const frames = block.frames ?? (await readBlock(db, workspaceId, id, block.firstId, RESPONSE_EVENTS));
       if (text.hasFound(Buffer.from(frames ?? []))) return true;
       after = block.lastId;

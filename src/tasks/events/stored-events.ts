@@ -1,4 +1,3 @@
-import { takeTurn } from "../../base/inflow.ts";
 import type { Db } from "../../store/db.ts";
 import { BLOCK_BYTES, framesAfter } from "./frames.ts";
 import { type EventTable, findBlock, readBlock } from "./store.ts";
@@ -63,8 +62,6 @@ export class StoredEvents {
     if (!block) return undefined;
     const { firstId, lastId, length, frames } = block;
     if (frames) return { piece: framesAfter(frames, after).subarray(skipped), upTo: lastId };
-    const turn = takeTurn(workspaceId, { bytes: length });
-    if (turn) await turn;
     this.#memory.hold(length);
     const all = await readBlock(this.#db, workspaceId, this.#ownerId, firstId, this.#table);
     this.#begun = { bytes: framesAfter(all ?? new Uint8Array(), after), lastId, at: skipped };

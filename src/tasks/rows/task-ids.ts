@@ -9,10 +9,9 @@ export interface TaskFilter {
   readonly status?: TaskStatus | undefined;
 }
 
-/** The ids of one page, and the size in bytes of their tasks' text. `more`: there are further pages. */
+/** The ids of one page. `more`: there are further pages. */
 export interface TaskIdPage {
   readonly ids: readonly string[];
-  readonly bytes: number;
   readonly more: boolean;
 }
 
@@ -55,8 +54,7 @@ export async function chooseTasks(
     }
   }
   const ids = fitting(found, limit, (id) => sizes.get(id) ?? 0);
-  const shown = ids.reduce((sum, id) => sum + (sizes.get(id) ?? 0), 0);
-  return { ids, bytes: shown, more: ids.length < found.length };
+  return { ids, more: ids.length < found.length };
 }
 
 /** Reads no texts. Each combination of filters has an index in its own order, so nothing is scanned or sorted. */

@@ -1,5 +1,4 @@
 import type { ToolStatus } from "../../agents/index.ts";
-import { takeTurn } from "../../base/inflow.ts";
 import type { Db, Sql, Tx } from "../../store/db.ts";
 import { type InputForm, readInput } from "../input/task-input.ts";
 import type { Task, TaskErrorCode, ToolCallRecord } from "../task.ts";
@@ -108,9 +107,8 @@ export async function listTasks(
   limit: number,
   before: string | undefined,
 ): Promise<TaskPage> {
-  const { ids, bytes, more } = await chooseTasks(db, workspaceId, filter, limit, before);
+  const { ids, more } = await chooseTasks(db, workspaceId, filter, limit, before);
   if (ids.length === 0) return { tasks: [], more };
-  await takeTurn(workspaceId, { bytes });
   const rows = await db.all<TaskRow>(
     `${SELECT} WHERE t.workspace_id = $1 AND t.id IN (${ids.map((_, index) => `$${index + 2}`).join(", ")})
      ORDER BY t.id DESC`,

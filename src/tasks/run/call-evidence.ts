@@ -40,7 +40,9 @@ export class CallEvidence {
   ): Promise<Begun> {
     const { budgets, db } = this.#parts;
     return this.recordRefusal(denied, () =>
-      budgets.admit(signal, (reserve) => db.tx((tx) => work(tx, reserve))),
+      budgets.admit(signal, (reserve) =>
+        db.tx((tx) => work(tx, reserve), { workspaceId: this.task.workspaceId }),
+      ),
     );
   }
 

@@ -159,7 +159,7 @@ export class RunJournal {
 
   async #saveEarly(): Promise<void> {
     try {
-      await this.#parts.db.tx((tx) => this.save(tx), { single: true });
+      await this.#parts.db.tx((tx) => this.save(tx), { single: true, workspaceId: this.#task.workspaceId });
       this.#saveAt = UNSAVED_BYTES;
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
@@ -172,7 +172,10 @@ export class RunJournal {
   async #raiseCeiling(): Promise<void> {
     const ceiling = this.#log.nextId + CEILING_STEP;
     const { workspaceId, id } = this.#task;
-    await this.#parts.db.tx((tx) => raiseEventCeiling(tx, workspaceId, id, ceiling), { single: true });
+    await this.#parts.db.tx((tx) => raiseEventCeiling(tx, workspaceId, id, ceiling), {
+      single: true,
+      workspaceId,
+    });
     this.#ceiling = ceiling;
   }
 }

@@ -119,7 +119,9 @@ export class ModelEvidence {
     signals.modelCalled.emit({ model, status, durationMs, credits, inputTokens, outputTokens });
     this.#learn(call, isMeasured);
     try {
-      await db.tx((tx) => this.#writeOutcome(tx, ref, call, charge));
+      await db.tx((tx) => this.#writeOutcome(tx, ref, call, charge), {
+        workspaceId: evidence.task.workspaceId,
+      });
     } catch (error) {
       // The answer cannot be proven, so it is not used and does not count as a step. It has still been paid for, so
       // its reservation remains until the task's end is written.

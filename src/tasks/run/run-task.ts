@@ -67,7 +67,10 @@ function endingAfter(error: unknown): TaskEnding {
  */
 async function breakOff(parts: TaskParts, task: Task, log: EventLog): Promise<void> {
   try {
-    await parts.db.tx((tx) => markQueued(tx, task.workspaceId, task.id, true), { single: true });
+    await parts.db.tx((tx) => markQueued(tx, task.workspaceId, task.id, true), {
+      single: true,
+      workspaceId: task.workspaceId,
+    });
     parts.signals.changed.emit({ workspaceId: task.workspaceId, task: task.id });
   } catch (error) {
     // The next start finds it running, and recovers it as after a crash.

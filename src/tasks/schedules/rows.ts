@@ -1,5 +1,4 @@
 import { isId } from "../../base/ids.ts";
-import { takeTurn } from "../../base/inflow.ts";
 import type { Db, Sql, Tx } from "../../store/db.ts";
 import { fitting } from "../../store/page-bytes.ts";
 import type { Schedule, ScheduleRunResult, ScheduleStatus } from "./schedule.ts";
@@ -144,7 +143,6 @@ export async function listSchedules(
   const shown = fitting(found, limit, ({ bytes }) => bytes);
   const last = shown.at(-1);
   if (!last) return { schedules: [], more: false };
-  await takeTurn(workspaceId, { bytes: shown.reduce((sum, { bytes }) => sum + bytes, 0) });
   const rows = await sql.all<ScheduleRow>(`SELECT ${COLUMNS} ${matching} AND id >= $3 ORDER BY id DESC`, [
     workspaceId,
     end,

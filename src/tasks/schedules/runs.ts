@@ -173,25 +173,30 @@ export class ScheduleRuns {
   async #refuse(schedule: DueSchedule, code: string, detail: Detail): Promise<boolean> {
     const { db, ledger } = this.#parts;
     const { workspaceId, agent, runsAs, nextAt: at } = schedule;
-    await db.tx(async (tx) => {
-      const settled = await settleRun(tx, schedule, { at, task: null, code }, this.#then(schedule, code));
-      if (!settled) return;
-      await ledger.append(tx, workspaceId, {
-        phase: "single",
-        action: "task.dispatch",
-        outcome: code === MISSED ? "cancelled" : "denied",
-        code,
-        channel: "system",
-        actor: runsAs,
-        agent,
-        detail,
-      });
-    });
+    await db.tx(
+      async (tx) => {
+        const settled = await settleRun(tx, schedule, { at, task: null, code }, this.#then(schedule, code));
+        if (!settled) return;
+        await ledger.append(tx, workspaceId, {
+          phase: "single",
+          action: "task.dispatch",
+          outcome: code === MISSED ? "cancelled" : "denied",
+          code,
+          channel: "system",
+          actor: runsAs,
+          agent,
+          detail,
+        });
+      },
+      { workspaceId },
+    );
     return true;
   }
 
   async #settle(schedule: DueSchedule, last: ScheduleRunResult): Promise<boolean> {
-    await this.#parts.db.tx((tx) => settleRun(tx, schedule, last, this.#then(schedule, last.code)));
+    await this.#parts.db.tx((tx) => settleRun(tx, schedule, last, this.#then(schedule, last.code)), {
+      workspaceId: schedule.workspaceId,
+    });
     return true;
   }
 

@@ -67,7 +67,8 @@ export class ResponseJournal {
     const name = NAME.test(type) ? type : "message";
     if (type === ITEM_ADDED) return this.#addItem(event);
     this.#log.publishFrame((id) => encodeNamed(id, name, this.#own(event, id)));
-    if (this.#log.unsavedBytes >= UNSAVED_BYTES) await this.#db.tx((tx) => this.save(tx), { single: true });
+    if (this.#log.unsavedBytes >= UNSAVED_BYTES)
+      await this.#db.tx((tx) => this.save(tx), { single: true, workspaceId: this.#subject.workspaceId });
   }
 
   /** Publishes the event once it is stored: after a crash, the next attempt must know every item that was seen. */
@@ -75,15 +76,18 @@ export class ResponseJournal {
     const log = this.#log;
     const frame = encodeNamed(log.nextId, ITEM_ADDED, this.#own(event, log.nextId));
     const frames = [...log.after(log.savedUpTo), frame];
-    await this.#db.tx(async (tx) => {
-      const { workspaceId, id } = this.#subject;
-      const from = log.savedUpTo;
-      await saveFrames(tx, { workspaceId, id }, from + 1, frames);
-      tx.onCommit(() => {
-        log.publishFrame(() => frame);
-        log.saved(from + frames.length);
-      });
-    });
+    await this.#db.tx(
+      async (tx) => {
+        const { workspaceId, id } = this.#subject;
+        const from = log.savedUpTo;
+        await saveFrames(tx, { workspaceId, id }, from + 1, frames);
+        tx.onCommit(() => {
+          log.publishFrame(() => frame);
+          log.saved(from + frames.length);
+        });
+      },
+      { workspaceId: this.#subject.workspaceId },
+    );
   }
 
   /** Stores the events published so far. */

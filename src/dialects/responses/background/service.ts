@@ -264,9 +264,12 @@ export class BackgroundResponses {
       recovered.push(this.#open.add({ workspaceId, id, agentId, dispatchSeq, via: [] }));
     }
     if (rows.length > 0) {
-      await db.tx(async (tx) => {
-        for (const row of rows) await storeDispatch(tx, workspaceId, row);
-      });
+      await db.tx(
+        async (tx) => {
+          for (const row of rows) await storeDispatch(tx, workspaceId, row);
+        },
+        { workspaceId },
+      );
     }
     return recovered;
   }

@@ -33,7 +33,7 @@ export async function takeFindTurn(workspaceId: number): Promise<void> {
 }
 
 /**
- * Finds and reads a text in its turns, and takes another turn for processing it. Undefined if it was erased, or does
+ * Finds and reads a text, and takes a turn for processing it. Undefined if it was erased, or does
  * not match the ledger.
  * @throws whatever `hold` throws
  */
@@ -43,8 +43,6 @@ export async function readText(
   hold: HoldMemory | undefined,
 ): Promise<string | undefined> {
   const key = [workspaceId, seq, kind];
-  const toMeasure = takeTurn(workspaceId, { bytes: 0, messages: 1 });
-  if (toMeasure) await toMeasure;
   const measured = await sql.get<{ bytes: number }>(
     "SELECT octet_length(body) AS bytes FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = $3",
     key,
@@ -52,8 +50,6 @@ export async function readText(
   if (!measured) return undefined;
   const { bytes } = measured;
   hold?.(bytes * COPIES);
-  const toRead = takeTurn(workspaceId, { bytes });
-  if (toRead) await toRead;
   const row = await sql.get<{ salt: Uint8Array; body: string }>(
     "SELECT salt, body FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = $3",
     key,

@@ -1,0 +1,54 @@
+import { readInTurn } from "../../base/inflow.ts";
+import { type Sql, type SqlValue, StoreUnavailable } from "../db.ts";
+import { type Connection, sqliteCode } from "./connection.ts";
+import { bytesOfRow, bytesOfRows } from "./row-bytes.ts";
+
+/** Codes that mean the file cannot be read now. A refused write (`READONLY`) would be a bug here. */
+const UNREADABLE = /^SQLITE_(BUSY|LOCKED|IOERR|CORRUPT|NOTADB|CANTOPEN|NOMEM|PROTOCOL)/;
+/** Shorter results do not count as part of a turn. */
+const SHORT_BYTES = 4 * 1024;
+
+/**
+ * Reads outside transactions. Reading a text of megabytes takes milliseconds, and so does what follows, such as
+ * parsing it. So reads take turns: once long rows have used up a turn of the event loop, further reads wait for a later
+ * one, and workspaces take turns.
+ */
+export function readsInTurn(reader: Connection): Pick<Sql, "all" | "get"> {
+  return {
+    async all<Row>(sql: string, params?: readonly SqlValue[]) {
+      return readInTurn(
+        workspaceOf(params),
+        () => read(() => reader.all<Row>(sql, params)),
+        (rows) => unlessShort(bytesOfRows(rows)),
+      );
+    },
+    async get<Row>(sql: string, params?: readonly SqlValue[]) {
+      return readInTurn(
+        workspaceOf(params),
+        () => read(() => reader.get<Row>(sql, params)),
+        (row) => unlessShort(bytesOfRow(row)),
+      );
+    },
+  };
+}
+
+/** The workspace is the first parameter of its queries. Other queries share a place in the order of turns. */
+function workspaceOf(params: readonly SqlValue[] | undefined): number {
+  const first = params?.[0];
+  return typeof first === "number" ? first : 0;
+}
+
+function unlessShort(bytes: number): number {
+  return bytes < SHORT_BYTES ? 0 : bytes;
+}
+
+/** @throws StoreUnavailable if the engine cannot read, as the writer does if it cannot write */
+function read<Result>(query: () => Result): Result {
+  try {
+    return query();
+  } catch (error) {
+    const code = sqliteCode(error);
+    if (UNREADABLE.test(code)) throw new StoreUnavailable(`the store cannot be read (${code})`, error);
+    throw error;
+  }
+}
