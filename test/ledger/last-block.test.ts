@@ -202,5 +202,6 @@ test("long pages that begin together are read in different turns of the event lo
   isOver = true;
   const pages = new Map<number, number>();
   for (const each of turns) pages.set(each, (pages.get(each) ?? 0) + 1);
-  expect(Math.max(...pages.values())).toBeLessThanOrEqual(2);
+  // 200 rows count as 300 KB, and a turn reads 512 KiB.
+  expect(Math.max(...pages.values())).toBeLessThanOrEqual(4);
 });

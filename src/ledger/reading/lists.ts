@@ -1,4 +1,3 @@
-import { takeTurn } from "../../base/inflow.ts";
 import { SharedWork } from "../../base/shared-work.ts";
 import type { Sql } from "../../store/db.ts";
 import { type LedgerFaults, reportChanged } from "../faults.ts";
@@ -34,11 +33,6 @@ const UNCHECKED_AT_ONCE = 4;
 const CHECKED_AT_ONCE = 2_048;
 /** Maximum number of entries that one read of checked blocks returns. */
 const AT_ONCE = 256;
-/**
- * What an entry costs until it is in an answer, in bytes that are measured in the same time (see `Arrival`): it is
- * read, checked, parsed and written in 10 µs.
- */
-const ENTRY_COST = 5 * 1024;
 /** Keys per query. */
 const KEYS = 32;
 const PLACES = Array.from({ length: KEYS }, (_, index) => `$${index + 3}`).join(", ");
@@ -80,9 +74,6 @@ export class LedgerLists {
     signal?: AbortSignal,
   ): Promise<EntryPageRows> {
     const { order, after, limit } = page;
-    // Hundreds of lists may begin together, and reading a page takes milliseconds.
-    const turn = takeTurn(workspaceId, { bytes: limit * ENTRY_COST });
-    if (turn) await turn;
     const reading = this.#reading(workspaceId);
     let { first, last } = await evidenceSpan(reading, filter);
     if (after !== undefined) {
