@@ -20,6 +20,10 @@ const PER_MEMBER = 64;
  * The amount processed in one turn of the event loop, whoever sent it: 32 messages, which take about a millisecond.
  */
 const PER_TURN = 32 * PER_MESSAGE;
+/** After this time, a turn takes no more work of unknown weight. */
+const LONG_TURN_MS = 20;
+/** The most waiting work of unknown weight that a turn takes. After a turn that lasted long, it takes half as much. */
+const MOST_AT_ONCE = 256;
 /** The amount that one source may send at once: 20,000 messages. */
 const BURST = 20_000 * PER_MESSAGE;
 /** The amount that one source may send in the long run: 1,000 messages or 16 MB per second. */
@@ -38,8 +42,18 @@ interface WaitingPart extends WaitingItem {
 export class LoopTurns {
   /** A stream waits with one part at a time, so a workspace's parts, taken in order, give its streams their turns. */
   readonly #waiting = new RoundRobin<WaitingPart>();
+  readonly #now: () => number;
   #left = PER_TURN;
   #isCounting = false;
+  /** When this turn began to be counted. */
+  #began = 0;
+  /** How much of the waiting work of unknown weight a turn takes now. */
+  #atOnce = 8;
+
+  /** @param now in milliseconds */
+  constructor(now = () => performance.now()) {
+    this.#now = now;
+  }
 
   /** Takes a share of this turn, or of a later one. @returns undefined if there is no wait */
   take(workspaceId: number, weight: number): Promise<void> | undefined {
@@ -51,6 +65,25 @@ export class LoopTurns {
       const begin = () => {
         resolve();
         return weight;
+      };
+      this.#waiting.add({ workspaceId, begin });
+    });
+  }
+
+  /**
+   * Waits for a later turn if this one is used up or has lasted long. For work of unknown weight.
+   * @returns undefined if there is no wait
+   */
+  enter(workspaceId: number): Promise<void> | undefined {
+    if (this.#hasRoom && !(this.#isCounting && this.#now() - this.#began > LONG_TURN_MS)) {
+      this.#count();
+      return undefined;
+    }
+    this.#count();
+    return new Promise((resolve) => {
+      const begin = () => {
+        resolve();
+        return this.#unknownWeight;
       };
       this.#waiting.add({ workspaceId, begin });
     });
@@ -72,7 +105,8 @@ export class LoopTurns {
         try {
           const result = work();
           resolve(result);
-          return weightOf(result);
+          // What follows a short read may be long, such as checking a text that was read before.
+          return Math.max(weightOf(result), this.#unknownWeight);
         } catch (error) {
           reject(error);
           return 0;
@@ -87,6 +121,10 @@ export class LoopTurns {
     return this.#left > 0 && this.#waiting.size === 0;
   }
 
+  get #unknownWeight(): number {
+    return PER_TURN / this.#atOnce;
+  }
+
   #spend(weight: number): void {
     if (weight === 0) return;
     this.#left -= weight;
@@ -96,9 +134,12 @@ export class LoopTurns {
   #count(): void {
     if (this.#isCounting) return;
     this.#isCounting = true;
+    this.#began = this.#now();
     // Runs after the sockets of this turn have been read.
     setImmediate(() => {
       this.#isCounting = false;
+      const isLong = this.#now() - this.#began > LONG_TURN_MS;
+      this.#atOnce = isLong ? Math.max(1, this.#atOnce / 2) : Math.min(MOST_AT_ONCE, this.#atOnce * 2);
       // A part that exceeded its turn does not delay others: it has already taken that time.
       this.#left = PER_TURN;
       for (let next = this.#waiting.take(); next; next = this.#waiting.take()) {
@@ -111,6 +152,8 @@ export class LoopTurns {
 }
 
 const turns = new LoopTurns();
+/** Apart from the turns of what arrives, so that many streams do not delay calls. */
+const callTurns = new LoopTurns();
 
 function weightOf({ bytes, lines = 0, messages = 0, members = 0 }: Arrival): number {
   return bytes + lines * PER_LINE + messages * PER_MESSAGE + members * PER_MEMBER;
@@ -126,6 +169,14 @@ export function takeTurn(workspaceId: number, arrival: Arrival): Promise<void> |
 }
 
 /**
+ * Waits for a later turn of the event loop if this one is used up. MUST be awaited before the work of a call begins.
+ * @returns undefined if there is no wait
+ */
+export function enterTurn(workspaceId: number): Promise<void> | undefined {
+  return callTurns.enter(workspaceId);
+}
+
+/**
  * Reads something whose size is known only once it is read, in one of the event loop's turns. `bytesOf` is 0 if the
  * read is too short to count.
  */
@@ -134,7 +185,7 @@ export function readInTurn<Result>(
   read: () => Result,
   bytesOf: (result: Result) => number,
 ): Result | Promise<Result> {
-  return turns.run(workspaceId, read, bytesOf);
+  return callTurns.run(workspaceId, read, bytesOf);
 }
 
 /**

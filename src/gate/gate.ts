@@ -6,6 +6,7 @@ import type { Tokens } from "../access/tokens.ts";
 import { DEFAULT_WORKSPACE, type Workspaces } from "../access/workspaces.ts";
 import type { Clock } from "../base/clock.ts";
 import { Problem, type ProblemOptions } from "../base/errors.ts";
+import { enterTurn } from "../base/inflow.ts";
 import type { Log } from "../base/log.ts";
 import type { Via } from "../base/via.ts";
 import type { Channel } from "../ledger/entry.ts";
@@ -265,6 +266,9 @@ export function createGate(parts: GateDependencies): Gate {
     const from = { caller, requestId, channel, via, action: operation.action };
     const call = new Call(from, db, ledger, late, operation.counted === "later" ? count : undefined);
     try {
+      // One workspace's calls may take milliseconds each. A stop waits for nothing.
+      const turn = operation.urgent ? undefined : enterTurn(caller.workspaceId);
+      if (turn) await turn;
       // The caller may have been authenticated a while ago, before the rest of a request with several calls was read.
       const asked = call.requireRights();
       if (asked) await asked;

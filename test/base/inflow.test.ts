@@ -69,6 +69,57 @@ describe("one turn of the event loop", () => {
   });
 });
 
+describe("work whose weight is not known", () => {
+  test("does not wait while there is room, and waits for a later turn once this one is used up", async () => {
+    const turns = new LoopTurns(() => 0);
+    for (let count = 0; count < 1_000; count++) expect(turns.enter(1)).toBeUndefined();
+    expect(turns.take(1, A_TURN * MESSAGE)).toBeUndefined();
+    expect(turns.enter(2)).toBeInstanceOf(Promise);
+  });
+
+  test("waits once a turn has lasted 20 ms; then fewer calls begin per turn, and workspaces take turns", async () => {
+    let now = 0;
+    const turns = new LoopTurns(() => now);
+    expect(turns.enter(1)).toBeUndefined();
+    now += 21;
+    const begun: number[] = [];
+    const calls = [...Array(100).fill(1), 2].map(async (workspaceId: number) => {
+      await turns.enter(workspaceId);
+      begun.push(workspaceId);
+    });
+    expect(begun).toEqual([]);
+    let most = 0;
+    for (let before = 0; begun.length < calls.length; before = begun.length) {
+      await turn();
+      most = Math.max(most, begun.length - before);
+      // Each turn lasts long.
+      now += 21;
+    }
+    // A turn that has just begun may also have been counted with the one before it.
+    expect(most).toBeLessThanOrEqual(2 * 4);
+    expect(begun.indexOf(2)).toBeLessThan(8);
+    expect(begun.filter((each) => each === 1)).toHaveLength(100);
+  });
+
+  test("counts a read by what it has read", async () => {
+    const turns = new LoopTurns(() => 0);
+    const reads: number[] = [];
+    const all = [1, 2, 3, 4].map((part) =>
+      turns.run(
+        1,
+        () => reads.push(part),
+        () => A_TURN * MESSAGE,
+      ),
+    );
+    expect(reads).toEqual([1]);
+    await turn();
+    await turn();
+    expect(reads.length).toBeLessThanOrEqual(3);
+    await Promise.all(all);
+    expect(reads).toEqual([1, 2, 3, 4]);
+  });
+});
+
 describe("a source", () => {
   const message = { bytes: 0, messages: 1 };
 

@@ -14,6 +14,8 @@ export interface Bench {
   rows(): { k: number; v: string }[];
   /** How many commits the log contains. Each cost a sync. */
   commits(): number;
+  /** The time that the thread has used, as far as the group commit knows. */
+  readonly time: { cpuMs: number };
   close(): void;
 }
 
@@ -27,10 +29,12 @@ export function openBench(): Bench {
   writer.database.exec("PRAGMA wal_autocheckpoint = 0");
   writer.neverWait();
   const reader = openReader(path);
+  const time = { cpuMs: 0 };
   return {
     path,
     writer,
-    group: new GroupCommit(writer),
+    group: new GroupCommit(writer, { cpuMs: () => time.cpuMs }),
+    time,
     rows: () => reader.all("SELECT k, v FROM t ORDER BY k"),
     commits: () => countCommits(readFileSync(`${path}-wal`)),
     close() {

@@ -2,7 +2,6 @@ import { RoundRobin, type WaitingItem } from "../../base/round-robin.ts";
 import { type SqlValue, StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
 import { RowSeals } from "../seals/seals.ts";
 import { type Connection, sqliteCode } from "./connection.ts";
-import { bytesOfRow, bytesOfRows, bytesOfValues } from "./row-bytes.ts";
 
 /**
  * Maximum number of transactions committed with one sync. More would block the event loop for too long; fewer would
@@ -10,10 +9,10 @@ import { bytesOfRow, bytesOfRows, bytesOfValues } from "./row-bytes.ts";
  */
 const GROUP_LIMIT = 256;
 /**
- * Once a group has read and written this much, it takes no more transactions, and the others wait for the next group.
- * Between two groups, the event loop does other work.
+ * Once a group has used this much of the thread's time, it takes no more transactions, and the others wait for the next
+ * group. Between two groups, the event loop does other work. A full group of ordinary transactions takes about 8 ms.
  */
-const GROUP_BYTES = 512 * 1024;
+const GROUP_CPU_MS = 15;
 /** Maximum number of waiting transactions. Each belongs to an open call, so this is far more than a node serves. */
 const QUEUE_LIMIT = 20_000;
 const BUSY_RETRY_MS = 20;
@@ -47,6 +46,17 @@ export interface WriteGuard {
 
 const UNGUARDED: WriteGuard = { look() {}, failed() {}, refusal: null };
 
+export interface GroupOptions {
+  readonly guard?: WriteGuard;
+  readonly seals?: RowSeals;
+  readonly cpuMs?: () => number;
+}
+
+function threadCpuMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1_000;
+}
+
 /** The place in the order of turns for transactions that belong to no workspace. */
 const NODE = 0;
 
@@ -59,6 +69,7 @@ export class GroupCommit {
   readonly #connection: Connection;
   readonly #guard: WriteGuard;
   readonly #seals: RowSeals;
+  readonly #cpuMs: () => number;
   readonly #queue = new RoundRobin<TransactionJob>();
   #scheduled = false;
   #ended = false;
@@ -66,10 +77,15 @@ export class GroupCommit {
   #last: ((tx: Tx) => Promise<void>) | null = null;
   #between: (() => void)[] = [];
 
-  constructor(connection: Connection, guard = UNGUARDED, seals = new RowSeals(null)) {
+  /** @param cpuMs the time that this thread has used so far, in milliseconds */
+  constructor(
+    connection: Connection,
+    { guard = UNGUARDED, seals = new RowSeals(null), cpuMs = threadCpuMs }: GroupOptions = {},
+  ) {
     this.#connection = connection;
     this.#seals = seals;
     this.#guard = guard;
+    this.#cpuMs = cpuMs;
   }
 
   submit<T>(work: (tx: Tx) => Promise<T>, options: TxOptions): Promise<T> {
@@ -154,13 +170,11 @@ export class GroupCommit {
     try {
       await this.#begin();
       this.#guard.look();
-      let bytes = 0;
+      const end = this.#cpuMs() + GROUP_CPU_MS;
       for (let job = this.#queue.take(); job; job = this.#queue.take()) {
         group.push(job);
-        const tx = new OpenTx(this.#connection, this.#seals);
-        outcomes.push(await this.#run(job, tx, written));
-        bytes += tx.bytes;
-        if (group.length === GROUP_LIMIT || bytes >= GROUP_BYTES) break;
+        outcomes.push(await this.#run(job, written));
+        if (group.length === GROUP_LIMIT || this.#cpuMs() >= end) break;
       }
       if (this.#last) await this.#runLast(this.#last, written);
       this.#connection.run("COMMIT");
@@ -216,10 +230,11 @@ export class GroupCommit {
   }
 
   /** @throws only if the whole group is lost (the engine ended the transaction on its own) */
-  async #run({ work, options }: TransactionJob, tx: OpenTx, written: OpenTx[]): Promise<TransactionOutcome> {
+  async #run({ work, options }: TransactionJob, written: OpenTx[]): Promise<TransactionOutcome> {
     // Checked again: the guard may have refused since the job was submitted.
     const refused = this.#refused(options);
     if (refused) return { ok: false, error: refused };
+    const tx = new OpenTx(this.#connection, this.#seals);
     if (options.single !== true) this.#connection.run("SAVEPOINT job");
     try {
       const value = await work(tx);
@@ -242,8 +257,6 @@ export class GroupCommit {
 
 class OpenTx implements Tx {
   readonly seals: RowSeals;
-  /** The size of what it has read and written. */
-  bytes = 0;
   #undo: (() => void)[] | null = null;
   #done: (() => void)[] | null = null;
   #connection: Connection | null;
@@ -254,19 +267,14 @@ class OpenTx implements Tx {
   }
 
   async all<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row[]> {
-    const rows = this.#open().all<Row>(sql, params);
-    this.bytes += bytesOfRows(rows);
-    return rows;
+    return this.#open().all<Row>(sql, params);
   }
 
   async get<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row | undefined> {
-    const row = this.#open().get<Row>(sql, params);
-    this.bytes += bytesOfRow(row);
-    return row;
+    return this.#open().get<Row>(sql, params);
   }
 
   async run(sql: string, params?: readonly SqlValue[]): Promise<number> {
-    if (params) this.bytes += bytesOfValues(params);
     return this.#open().run(sql, params);
   }
 

@@ -37,7 +37,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
       ? { path: null, problem: "sqlite-vec was not requested" }
       : loadVectorExtension([writer.database, reader.database], options.libraries);
   const watch = new StoreWatch(files, writer, since);
-  const group = new GroupCommit(writer, watch, seals);
+  const group = new GroupCommit(writer, { guard: watch, seals });
   return {
     ...readsInTurn(reader),
     seals,

@@ -1,3 +1,4 @@
+import { takeTurn } from "../../base/inflow.ts";
 import type { LedgerFaults } from "../../ledger/faults.ts";
 import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import type { LedgerLists } from "../../ledger/reading/lists.ts";
@@ -39,32 +40,24 @@ export class ApprovalEvidence {
     const [first] = approvals;
     if (!first) return [];
     const entryOf = await this.#entriesOf(first.workspaceId, approvals);
-    return approvals.map((approval) => {
-      const compared = compareApproval(approval, entryOf);
-      if ("problem" in compared) throw this.#report(approval, compared);
-      return compared;
-    });
-  }
-
-  /** The approvals, in any workspace, that agree with the ledger. All others are reported and left out. */
-  async provenAmong(approvals: readonly StoredApproval[]): Promise<ProvenApproval[]> {
     const proven: ProvenApproval[] = [];
-    for (const [workspaceId, some] of Map.groupBy(approvals, (approval) => approval.workspaceId)) {
-      let entryOf: EntryOf;
-      try {
-        entryOf = await this.#entriesOf(workspaceId, some);
-      } catch (error) {
-        // Already reported when the ledger was read. The ledgers of other workspaces may be intact.
-        if (!(error instanceof LedgerChanged)) throw error;
-        continue;
-      }
-      for (const approval of some) {
-        const compared = compareApproval(approval, entryOf);
-        if ("problem" in compared) this.#report(approval, compared);
-        else proven.push(compared);
-      }
+    for (const approval of approvals) {
+      const compared = await compareInTurn(approval, entryOf);
+      if ("problem" in compared) throw this.#report(approval, compared);
+      proven.push(compared);
     }
     return proven;
+  }
+
+  /** The approval, if it agrees with the ledger. Otherwise undefined, and the difference is reported. */
+  async provenOrReported(approval: StoredApproval): Promise<ProvenApproval | undefined> {
+    try {
+      const [proven] = await this.prove([approval]);
+      return proven;
+    } catch (error) {
+      if (error instanceof LedgerChanged) return undefined;
+      throw error;
+    }
   }
 
   /**
@@ -99,6 +92,17 @@ export class ApprovalEvidence {
     this.#parts.faults.report(workspaceId, { kind: "approval_changed", message, seq });
     return new LedgerChanged(message, seq);
   }
+}
+
+/** Comparing a call hashes its arguments, which may be megabytes long. */
+async function compareInTurn(
+  approval: StoredApproval,
+  entryOf: EntryOf,
+): Promise<ProvenApproval | Contradiction> {
+  const { workspaceId, arguments: text, reason } = approval;
+  const turn = takeTurn(workspaceId, { bytes: (text?.length ?? 0) + (reason?.length ?? 0) });
+  if (turn) await turn;
+  return compareApproval(approval, entryOf);
 }
 
 function seqsOf({ pendingSeq, firstSeq, argumentsSeq, decisionSeq, votes }: StoredApproval): number[] {

@@ -124,21 +124,23 @@ export async function findApprovals(
 /** Position from which expired approvals are read. */
 export type ExpiryPlace = Pick<Approval, "expiresAt" | "workspaceId" | "taskId" | "callId">;
 
-/** Expired approvals, the longest overdue first, after the position `after`. */
-export async function expiredApprovals(
-  sql: Pick<Sql, "all">,
+/**
+ * The expired approval that is longest overdue, after the position `after`. Only one, because its arguments may be
+ * megabytes long.
+ */
+export async function nextExpired(
+  sql: Pick<Sql, "get">,
   now: number,
-  limit: number,
   after: ExpiryPlace | null,
-): Promise<StoredApproval[]> {
+): Promise<StoredApproval | undefined> {
   const { expiresAt, workspaceId, taskId, callId } = after ?? NOWHERE;
-  const rows = await sql.all<ApprovalRow>(
-    `${SELECT} WHERE a.status = 'pending' AND a.expires_at <= $1 AND a.expires_at >= $3
-       AND (a.expires_at, a.workspace_id, a.task_id, a.call_id) > ($3, $4, $5, $6)
-     ORDER BY a.expires_at, a.workspace_id, a.task_id, a.call_id LIMIT $2`,
-    [now, limit, expiresAt, workspaceId, taskId, callId],
+  const row = await sql.get<ApprovalRow>(
+    `${SELECT} WHERE a.status = 'pending' AND a.expires_at <= $1 AND a.expires_at >= $2
+       AND (a.expires_at, a.workspace_id, a.task_id, a.call_id) > ($2, $3, $4, $5)
+     ORDER BY a.expires_at, a.workspace_id, a.task_id, a.call_id LIMIT 1`,
+    [now, expiresAt, workspaceId, taskId, callId],
   );
-  return rows.map(fromRow);
+  return row && fromRow(row);
 }
 
 const NOWHERE: ExpiryPlace = { expiresAt: Number.MIN_SAFE_INTEGER, workspaceId: 0, taskId: "", callId: "" };

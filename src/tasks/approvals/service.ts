@@ -24,9 +24,8 @@ import {
 import {
   type Approval,
   changeArguments,
-  type ExpiryPlace,
-  expiredApprovals,
   findApproval,
+  nextExpired,
   type StoredApproval,
   settleApproval,
 } from "./rows.ts";
@@ -56,8 +55,6 @@ export type DeskParts = Pick<
   isEnding(taskId: string): boolean;
 };
 
-/** The number of expired approvals read at a time. Each is settled in its own transaction. */
-const EXPIRED_AT_ONCE = 100;
 /** Event ids reserved above a decision's event, which is written while no run maintains the ceiling. */
 const CEILING_STEP = 16;
 
@@ -228,17 +225,13 @@ export class ApprovalService {
     try {
       const { db, clock, approvals: evidence } = this.#parts;
       const now = clock.now();
-      for (let after: ExpiryPlace | null = null; ; ) {
-        const due: StoredApproval[] = await expiredApprovals(db, now, EXPIRED_AT_ONCE, after);
-        for (const approval of await evidence.provenAmong(due)) {
-          const queued = await db.tx((tx) => this.#expireOne(tx, approval), {
-            workspaceId: approval.workspaceId,
-          });
-          if (queued) await this.#parts.resumeTask(queued);
-        }
-        const last = due.at(-1);
-        if (!last || due.length < EXPIRED_AT_ONCE) return;
-        after = last;
+      let due = await nextExpired(db, now, null);
+      for (; due; due = await nextExpired(db, now, due)) {
+        const approval = await evidence.provenOrReported(due);
+        if (!approval) continue;
+        const { workspaceId } = approval;
+        const queued = await db.tx((tx) => this.#expireOne(tx, approval), { workspaceId });
+        if (queued) await this.#parts.resumeTask(queued);
       }
     } finally {
       this.#sweeping = false;
