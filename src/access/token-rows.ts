@@ -55,6 +55,15 @@ export async function saveLastUses(
   for (const [id, use] of batch) if (used.get(id) === use) used.delete(id);
 }
 
+/** How many tokens of a workspace have not been revoked, including expired ones. */
+export async function countTokens(sql: Pick<Sql, "get">, workspaceId: number): Promise<number> {
+  const row = await sql.get<{ count: number }>(
+    "SELECT COUNT(*) AS count FROM tokens WHERE workspace_id = $1 AND revoked_at IS NULL",
+    [workspaceId],
+  );
+  return row?.count ?? 0;
+}
+
 /** When a token ends, whichever of its secrets is used. Undefined if it has ended for good. May be in the past. */
 export async function tokenEnd(sql: Sql, workspaceId: number, id: string): Promise<number | undefined> {
   const row = await unendedToken(sql, workspaceId, id);

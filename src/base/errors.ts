@@ -37,6 +37,7 @@ const PROBLEMS = {
   connector_builtin: [409, "The connector is built in"],
   connector_limit: [409, "The workspace has reached its limit of connectors"],
   schedule_limit: [409, "The workspace has reached its limit of schedules"],
+  token_limit: [409, "The workspace has reached its limit of tokens"],
   workspace_exists: [409, "A workspace with this name already exists"],
   body_too_large: [413, "The body is too large"],
   unsupported_media_type: [415, "Unsupported media type"],

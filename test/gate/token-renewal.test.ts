@@ -176,10 +176,3 @@ test("a renewal that cannot be written changes nothing, and is made later", asyn
     expect(await isValid(issued)).toBe(false);
   }
 });
-
-test("if few tokens have ended among many valid ones, they are remembered: renewing would cost more", async () => {
-  await Promise.all(Array.from({ length: 2 * RENEW_AFTER }, issue));
-  await endMany();
-  await renewal.keepHouse();
-  expect(remembered()).toBe(RENEW_AFTER);
-});

@@ -154,3 +154,26 @@ test("the entry of an issued token names all of its scopes, however long they ar
   const { body } = await gateway.call("GET", "/v1/ledger?action=token.issue&order=desc&limit=1");
   expect(body.data[0].detail.scopes).toBe(scopes.join(" "));
 });
+
+test("a workspace has at most 5,000 tokens that have not been revoked", async () => {
+  const token = await gateway.workspace("crowd");
+  const LIMIT = 5_000;
+  const one = (index: number) =>
+    gateway.call("POST", "/v1/tokens", { token, body: { name: `t${index}`, scopes: ["tasks:read"] } });
+  const ids: string[] = [];
+  for (let from = 1; from < LIMIT; from += 250) {
+    const count = Math.min(250, LIMIT - from);
+    for (const { status, body } of await Promise.all(
+      Array.from({ length: count }, (_, at) => one(from + at)),
+    )) {
+      expect(status).toBe(201);
+      ids.push(body.id);
+    }
+  }
+  // The workspace's own token counts, too.
+  expect(ids).toHaveLength(LIMIT - 1);
+  const { status, body } = await one(LIMIT);
+  expect([status, body.code]).toEqual([409, "token_limit"]);
+  expect((await gateway.call("DELETE", `/v1/tokens/${ids[0]}`, { token })).status).toBe(204);
+  expect((await one(LIMIT)).status).toBe(201);
+});

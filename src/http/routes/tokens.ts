@@ -3,7 +3,7 @@ import Type from "typebox";
 import type { Agents } from "../../access/agents.ts";
 import { type Caller, tokenIdOf } from "../../access/caller.ts";
 import { AGENT_TOKEN_SCOPES, isScope } from "../../access/scopes.ts";
-import { callerEnd } from "../../access/token-rows.ts";
+import { callerEnd, countTokens } from "../../access/token-rows.ts";
 import type { IssuedTokenSecret, Token, Tokens } from "../../access/tokens.ts";
 import { type Clock, optionalTimestamp, timestamp } from "../../base/clock.ts";
 import { DURATION_PATTERN, parseDuration } from "../../base/duration.ts";
@@ -41,6 +41,8 @@ export const TokenCreate = Type.Object(
   { additionalProperties: false },
 );
 /** A later time could not be written, because RFC 3339 ends with the year 9999. */
+/** Maximum number of a workspace's tokens that have not been revoked. */
+const TOKEN_LIMIT = 5_000;
 const LONGEST_MS = 36_500 * 86_400_000;
 export const TokenRotate = Type.Object({ grace: Type.Optional(Duration) }, { additionalProperties: false });
 
@@ -98,6 +100,12 @@ export function tokenRoutes(endpoints: EndpointContext, { tokens, agents, clock 
         const { until: notAfter } = await callerEnd(tx, caller, clock.now());
         if (expiresIn !== null && clock.now() + expiresIn > notAfter) {
           throw invalidField("/expires_in", `would outlive this token, which expires ${timestamp(notAfter)}`);
+        }
+        if ((await countTokens(tx, caller.workspaceId)) >= TOKEN_LIMIT) {
+          throw new Problem(
+            "token_limit",
+            `A workspace can have at most ${TOKEN_LIMIT} tokens. Revoke one that is no longer used, for example one that has expired.`,
+          );
         }
         const made = await tokens.issue(tx, caller.workspaceId, caller.actor, {
           name: body.name,

@@ -20,6 +20,7 @@ import { RESPONSES } from "./018-responses.ts";
 import { TASK_MESSAGES } from "./019-task-messages.ts";
 import { BACKGROUND_RESPONSES } from "./020-background-responses.ts";
 import { LONG_TEXTS } from "./021-long-texts.ts";
+import { TOKEN_COUNT } from "./022-token-count.ts";
 
 /** In order. Never change a released migration: add another one. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -44,6 +45,7 @@ export const MIGRATIONS: readonly Migration[] = [
   TASK_MESSAGES,
   BACKGROUND_RESPONSES,
   LONG_TEXTS,
+  TOKEN_COUNT,
 ];
 
 /** The first schema version that includes a migration. */
