@@ -7,9 +7,12 @@ import { MIGRATIONS, versionOf } from "../../src/store/sqlite/migrations/index.t
 // before tables are changed in other ways.
 
 /** Undoes the migration that gives tables with long texts a rowid. */
-export const WITHOUT_LONG_TEXTS: readonly string[] = earlierTables([
-  ...["payloads", "tasks", "tool_calls", "task_answers", "task_events", "schedules", "usage_slots", "meta"],
-]);
+export const WITHOUT_LONG_TEXTS: readonly string[] = [
+  "DROP INDEX tokens_unrevoked",
+  ...earlierTables([
+    ...["payloads", "tasks", "tool_calls", "task_answers", "task_events", "schedules", "usage_slots", "meta"],
+  ]),
+];
 
 /**
  * Replaces tables with their versions from before that migration, with the same rows. Tables that others refer to

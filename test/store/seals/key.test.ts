@@ -38,7 +38,6 @@ function strip(file: Database): void {
   ]) {
     file.exec(`ALTER TABLE ${table} DROP COLUMN seal`);
   }
-  file.exec("DROP INDEX tokens_unrevoked");
   file.exec("ALTER TABLE tokens DROP COLUMN rotations");
   file.exec("DROP TABLE ledger_node_heads");
   file.exec("PRAGMA user_version = 14");
