@@ -1,5 +1,5 @@
 import { Problem } from "../base/errors.ts";
-import type { Task } from "./task.ts";
+import type { TaskFacts } from "./task.ts";
 
 export function noTask(id: string): Problem {
   return new Problem("not_found", `There is no task ${JSON.stringify(id)}.`);
@@ -19,10 +19,10 @@ export function notCancelled(): Problem {
   );
 }
 
-export function finished(task: Task): Problem {
+export function finished(task: TaskFacts): Problem {
   return new Problem("task_finished", `The task has already ended (${task.status}).`);
 }
 
-export function notFinished({ id, status }: Task): Problem {
+export function notFinished({ id, status }: TaskFacts): Problem {
   return new Problem("task_not_finished", `Task ${id} is ${status}. Continue it after it has ended.`);
 }

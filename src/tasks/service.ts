@@ -3,7 +3,7 @@ import type { Caller } from "../access/caller.ts";
 import { isId } from "../base/ids.ts";
 import type { Call, PersonDecision } from "../gate/call.ts";
 import type { LimitNotices } from "../gate/notices.ts";
-import { StoreUnavailable } from "../store/db.ts";
+import { type Sql, StoreUnavailable } from "../store/db.ts";
 import { interruptionOf, TaskInterruption } from "./ending/interruption.ts";
 import { type PendingEnd, QueueEndings } from "./ending/queued-tasks.ts";
 import { EndingRetries } from "./ending/retries.ts";
@@ -18,9 +18,9 @@ import { provenAgent, requireProvenEnd } from "./recovery/proven-row.ts";
 import { recoverTasks } from "./recovery/recover.ts";
 import { agentForbidden, finished, noTask, notCancelled } from "./refusals.ts";
 import type { TaskFilter } from "./rows/task-ids.ts";
-import { findTask, listTasks, type TaskPage } from "./rows/tasks.ts";
+import { findTask, findTaskFacts, listTasks, type TaskPage } from "./rows/tasks.ts";
 import { runTask } from "./run/run-task.ts";
-import { isFinal, notBefore, type Task } from "./task.ts";
+import { isFinal, notBefore, type Task, type TaskFacts } from "./task.ts";
 
 /** A running task. `task` is set once it is read. */
 interface RunningTask {
@@ -33,6 +33,12 @@ export interface TaskServiceOptions {
   readonly queueLimit: number;
   readonly notices: LimitNotices;
 }
+
+type FindTask<Found extends TaskFacts> = (
+  sql: Pick<Sql, "all" | "get">,
+  workspaceId: number,
+  id: string,
+) => Promise<Found | undefined>;
 
 /** Manages tasks from the request to their end. */
 export class TaskService {
@@ -154,11 +160,11 @@ export class TaskService {
 
   /** @throws Problem 404 `not_found`, also if the task belongs to a different agent from the caller's agent */
   async get(caller: Caller, id: string): Promise<Task> {
-    return this.#shown(await this.#find(caller, id));
+    return this.#shown(await this.#find(caller, id, findTask));
   }
 
   /** Names a task and its agent in a call's entry. The agent is left out if the row was changed. */
-  async name(call: Call, task: Task): Promise<void> {
+  async name(call: Call, task: TaskFacts): Promise<void> {
     const isRunning = this.#runs.get(task.id)?.task?.agent === task.agent;
     const agent = isRunning ? task.agent : await provenAgent(this.#parts, task);
     call.about({ task: task.id, ...(agent === undefined ? {} : { agent }) });
@@ -193,7 +199,7 @@ export class TaskService {
    */
   async cancel(call: Call, id: string): Promise<Task> {
     const { caller } = call;
-    const task = await this.#toCancel(caller, id);
+    const task = await this.#orRunning(caller, id, findTaskFacts);
     await this.name(call, task);
     if (isFinal(task.status)) throw finished(task);
     const decision = await call.decide("cancel", this.#parts.clock);
@@ -203,7 +209,7 @@ export class TaskService {
     if (deferred) {
       // Another caller had already ended it, and that caller's decision is written with its end.
       if (deferred !== interruption) await recordLate(call, decision);
-      return this.#shown(task);
+      return this.#shown(await this.#orRunning(caller, id, findTask));
     }
     const after = await this.get(caller, id);
     if (!isFinal(after.status)) throw this.#stopping.signal.aborted ? draining() : notCancelled();
@@ -286,16 +292,24 @@ export class TaskService {
     this.#scheduler.pump();
   }
 
-  async #find({ workspaceId, agent }: Caller, id: string): Promise<Task> {
-    const task = isId("task", id) ? await findTask(this.#parts.db, workspaceId, id) : undefined;
+  async #find<Found extends TaskFacts>(
+    { workspaceId, agent }: Caller,
+    id: string,
+    find: FindTask<Found>,
+  ): Promise<Found> {
+    const task = isId("task", id) ? await find(this.#parts.db, workspaceId, id) : undefined;
     if (!task || (agent && agent.id !== task.agentId)) throw noTask(id);
     return task;
   }
 
   /** The task as stored. If the store cannot be read, a running task is found in memory. */
-  async #toCancel(caller: Caller, id: string): Promise<Task> {
+  async #orRunning<Found extends TaskFacts>(
+    caller: Caller,
+    id: string,
+    find: FindTask<Found>,
+  ): Promise<Found | Task> {
     try {
-      return await this.#find(caller, id);
+      return await this.#find(caller, id, find);
     } catch (error) {
       const task = this.#runs.get(id)?.task;
       if (!(error instanceof StoreUnavailable) || task?.workspaceId !== caller.workspaceId) throw error;

@@ -63,6 +63,9 @@ export interface Task {
   readonly finishedAt: number | null;
 }
 
+/** A task without its texts. */
+export type TaskFacts = Omit<Task, "input" | "output" | "toolsCalled">;
+
 export interface ToolCallRecord {
   readonly id: string;
   readonly tool: string;

@@ -6,7 +6,7 @@ import { invalidField, Problem } from "../../base/errors.ts";
 import type { LedgerLists } from "../../ledger/reading/lists.ts";
 import type { NamedTask } from "../../ledger/reading/query.ts";
 import type { Db } from "../../store/db.ts";
-import { findTask } from "../../tasks/rows/tasks.ts";
+import { findTaskFacts } from "../../tasks/rows/tasks.ts";
 import { DEFAULT_LIMIT, decodeCursor, PAGE, pageUpTo } from "../answer/page.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 import { isSeq, viewEntry } from "../ledger/entry.ts";
@@ -146,7 +146,7 @@ export function ledgerRoutes(endpoints: EndpointContext, parts: LedgerRouteParts
 
 /** Null if the workspace has no such task, or the task belongs to an agent other than the one the caller acts as. */
 async function namedTask(db: Db, { workspaceId, agent }: Caller, id: string): Promise<NamedTask | null> {
-  const task = await findTask(db, workspaceId, id);
+  const task = await findTaskFacts(db, workspaceId, id);
   return task && (!agent || agent.id === task.agentId)
     ? { id: task.id, agent: task.agent, dispatchSeq: task.dispatchSeq }
     : null;

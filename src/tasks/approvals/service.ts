@@ -1,6 +1,7 @@
 import type { Caller } from "../../access/caller.ts";
 import { timestamp } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
+import { Locks } from "../../base/locks.ts";
 import { definitionHash } from "../../connectors/tools/definition.ts";
 import type { Call } from "../../gate/call.ts";
 import type { EntryDraft, Oversight } from "../../ledger/entry.ts";
@@ -58,9 +59,18 @@ export type DeskParts = Pick<
 /** Event ids reserved above a decision's event, which is written while no run maintains the ceiling. */
 const CEILING_STEP = 16;
 
+interface SettledDecision {
+  /** False if the call waits for another person. */
+  readonly isSettled: boolean;
+  /** The task to be resumed, if any. */
+  readonly queued: QueuedTask | null;
+}
+
 /** Decides pending approvals. */
 export class ApprovalService {
   readonly #parts: DeskParts;
+  /** A decision holds the call's arguments in memory, so a workspace's decisions follow one another. */
+  readonly #deciding = new Locks();
   #sweeping = false;
 
   constructor(parts: DeskParts) {
@@ -99,7 +109,6 @@ export class ApprovalService {
     callId: string,
     request: DecisionRequest,
   ): Promise<{ readonly approval: Approval; readonly isSettled: boolean }> {
-    const { db, clock, approvals: evidence } = this.#parts;
     const { workspaceId, agent } = call.caller;
     if (agent) {
       throw new Problem(
@@ -107,6 +116,21 @@ export class ApprovalService {
         `This token acts as the agent ${agent.name}, but a person has to decide. Use a person's token.`,
       );
     }
+    const { found, settled } = await this.#deciding.run(workspaceId, () =>
+      this.#decide(call, taskId, callId, request),
+    );
+    if (settled.queued) await this.#parts.resumeTask(settled.queued);
+    return { approval: found, isSettled: settled.isSettled };
+  }
+
+  async #decide(
+    call: Call,
+    taskId: string,
+    callId: string,
+    request: DecisionRequest,
+  ): Promise<{ readonly found: Approval; readonly settled: SettledDecision }> {
+    const { db, clock, approvals: evidence } = this.#parts;
+    const { workspaceId } = call.caller;
     const found = await findApproval(db, workspaceId, taskId, callId);
     if (!found) throw new Problem("not_found", `There is no call ${JSON.stringify(callId)} to decide.`);
     call.about({ task: found.taskId });
@@ -146,8 +170,7 @@ export class ApprovalService {
         return this.#settle(tx, approval, request.decision, call, seq);
       }),
     );
-    if (settled.queued) await this.#parts.resumeTask(settled.queued);
-    return { approval: found, isSettled: settled.isSettled };
+    return { found, settled };
   }
 
   /** @throws Problem 409 `approval_changed` after presenting a call again because its tool has changed */
@@ -277,7 +300,7 @@ export class ApprovalService {
     decision: "approve" | "deny",
     { caller }: Call,
     seq: number,
-  ): Promise<{ readonly isSettled: boolean; readonly queued: QueuedTask | null }> {
+  ): Promise<SettledDecision> {
     if (decision === "approve") {
       const votes = await addVote(tx, approval, caller.person ?? caller.name, seq);
       if (votes === null) {

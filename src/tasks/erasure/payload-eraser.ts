@@ -15,7 +15,7 @@ import type { ApprovalEvidence } from "../approvals/evidence.ts";
 import { type Approval, approvalsOf } from "../approvals/rows.ts";
 import type { EventHub } from "../events/hub.ts";
 import { forgetFingerprint } from "../queue/idempotency.ts";
-import { findTask, lastSeq } from "../rows/tasks.ts";
+import { findTask, findTaskFacts, lastSeq } from "../rows/tasks.ts";
 import type { TaskSignals } from "../signals.ts";
 import type { Task } from "../task.ts";
 import { ALL_TEXTS, type ErasedTexts, eraseEvents } from "./erase-events.ts";
@@ -217,7 +217,7 @@ async function changesOf(
   { workspaceId, taskId, firstSeq, pendingSeq }: Approval,
   shown: readonly number[],
 ): Promise<number[]> {
-  const task = await findTask(db, workspaceId, taskId);
+  const task = await findTaskFacts(db, workspaceId, taskId);
   const last = task ? await lastSeq(db, task) : pendingSeq;
   const changes: number[] = [];
   const filter = { action: "oversight.approve" };

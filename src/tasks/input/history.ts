@@ -7,7 +7,7 @@ import { isText } from "../recovery/check-stored.ts";
 import { requireProvenEnd, requireSealed } from "../recovery/proven-row.ts";
 import { findTask, lastSeq } from "../rows/tasks.ts";
 import { outputsOf, UNKNOWN } from "../run/progress.ts";
-import { isFinal, type Task, type ToolCallRecord } from "../task.ts";
+import { isFinal, type Task, type TaskFacts, type ToolCallRecord } from "../task.ts";
 import { messagesOf } from "./conversation.ts";
 import { type DocumentText, readAvailable } from "./documents.ts";
 import { documentsOf } from "./task-input.ts";
@@ -73,12 +73,12 @@ export async function historyOf(
  * Whether a task, or a task whose conversation it continues, names a document. Each run reads the document's text
  * again.
  */
-export async function namesDocument(db: HistoryParts["db"], last: Task): Promise<boolean> {
-  let task: Task | undefined = last;
-  for (let links = 0; task && links < MOST_LINKS; links++) {
-    if (documentsOf(task.input?.messages ?? null).length > 0) return true;
-    const { workspaceId, continues }: Task = task;
-    task = continues === null ? undefined : await findTask(db, workspaceId, continues);
+export async function namesDocument(db: HistoryParts["db"], last: TaskFacts): Promise<boolean> {
+  let id: string | null = last.id;
+  for (let links = 0; id !== null && links < MOST_LINKS; links++) {
+    const task: Task | undefined = await findTask(db, last.workspaceId, id);
+    if (documentsOf(task?.input?.messages ?? null).length > 0) return true;
+    id = task?.continues ?? null;
   }
   return false;
 }

@@ -10,7 +10,7 @@ import { outputCheck } from "../input/output-schema.ts";
 import { documentsOf, type InputMessage, storedInput } from "../input/task-input.ts";
 import type { TaskParts } from "../parts.ts";
 import { noTask, notFinished } from "../refusals.ts";
-import { findTask } from "../rows/tasks.ts";
+import { findTaskFacts } from "../rows/tasks.ts";
 import { isFinal } from "../task.ts";
 import type { NewTaskRequest } from "./accept.ts";
 
@@ -92,7 +92,7 @@ async function checkMessages(
 
 async function checkContinued({ db }: CheckParts, call: Call, agent: Agent, id: string): Promise<void> {
   const { scopes, workspaceId, actor } = call.caller;
-  const task = isId("task", id) ? await findTask(db, workspaceId, id) : undefined;
+  const task = isId("task", id) ? await findTaskFacts(db, workspaceId, id) : undefined;
   if (task?.agentId !== agent.id) throw noTask(id);
   if (task.createdBy !== actor && !hasScope(scopes, "tasks:read")) {
     throw new Problem(

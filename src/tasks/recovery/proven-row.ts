@@ -4,7 +4,7 @@ import { type ParsedEntry, parsedEntry } from "../../ledger/reading/parsed-entry
 import type { Db } from "../../store/db.ts";
 import { type StoredRow, sealedColumns } from "../../store/seals/seals.ts";
 import { lastSeq } from "../rows/tasks.ts";
-import type { Task } from "../task.ts";
+import type { Task, TaskFacts } from "../task.ts";
 
 interface ProvenRowParts {
   readonly db: Db;
@@ -18,7 +18,10 @@ const ROW = `SELECT ${sealedColumns("tasks")} FROM tasks WHERE workspace_id = $1
  * an earlier version have no seal, so the entry that dispatched the task is read. A changed row is reported.
  * @returns undefined if the row does not name that entry either
  */
-export async function provenAgent({ db, lists }: ProvenRowParts, task: Task): Promise<string | undefined> {
+export async function provenAgent(
+  { db, lists }: ProvenRowParts,
+  task: TaskFacts,
+): Promise<string | undefined> {
   const { workspaceId, id } = task;
   const row = await db.get<StoredRow<"tasks">>(ROW, [workspaceId, id]);
   if (row && db.seals.isIntact("tasks", row)) return task.agent;
@@ -70,7 +73,7 @@ export async function requireSealed(
 }
 
 /** The entry that dispatched a task, if its row names that entry. */
-async function dispatchOf(lists: ProvenRowParts["lists"], task: Task): Promise<ParsedEntry | undefined> {
+async function dispatchOf(lists: ProvenRowParts["lists"], task: TaskFacts): Promise<ParsedEntry | undefined> {
   const entry = await entryAt(lists, task.workspaceId, task.dispatchSeq);
   const isDispatch = entry?.action === "task.dispatch" && entry.phase === "intent" && entry.task === task.id;
   return isDispatch ? entry : undefined;
