@@ -12,6 +12,23 @@ function oracle(pattern: string): RegExp {
   return new RegExp(`^${escaped.replaceAll("*", "[^]*").replaceAll("?", "[^*]")}$`);
 }
 
+/** Compares each character of the pattern with each position of the text. */
+function naive(given: string, on: string): boolean {
+  let ends = [true, ...Array<boolean>(on.length).fill(false)];
+  for (const wanted of given) {
+    const next = Array<boolean>(on.length + 1).fill(false);
+    for (let at = 0; at <= on.length; at++) {
+      if (wanted === "*") next[at] = ends[at] === true || (at > 0 && next[at - 1] === true);
+      else if (at > 0 && ends[at - 1] === true) {
+        const found = on[at - 1];
+        next[at] = wanted === "?" ? found !== "*" : found === wanted;
+      }
+    }
+    ends = next;
+  }
+  return ends[on.length] === true;
+}
+
 /** Few letters, so patterns match now and then. */
 const text = fc.string({ unit: fc.constantFrom("a", "b", ".", "/", "\n"), maxLength: 12 });
 const pattern = fc.string({
@@ -65,6 +82,39 @@ describe("a pattern", () => {
     const hostile = glob(`${"*a".repeat(200)}*b`);
     expect(hostile("a".repeat(20_000))).toBe(false);
     expect(hostile(`${"a".repeat(20_000)}b`)).toBe(true);
+  });
+
+  // Comparing the part at each position takes 2.5 * 10^11 steps.
+  test("with many wildcards for one character is answered quickly", () => {
+    const text = "a".repeat(1_000_000);
+    const hostile = glob(`*${"?".repeat(500_000)}z*`);
+    expect(hostile(text)).toBe(false);
+    expect(hostile(`${text}z`)).toBe(true);
+  });
+
+  test("matches long texts, and other patterns, like a naive matcher", () => {
+    const letter = fc.constantFrom(..."aaaaaaaaaaaaaaaaab*?é");
+    const long = fc.string({ unit: letter, maxLength: 150 });
+    const parts = fc.array(fc.string({ unit: fc.constantFrom(..."????????aab"), maxLength: 40 }), {
+      minLength: 2,
+      maxLength: 4,
+    });
+    const lists = fc.array(
+      parts.map((all) => all.join("*")).filter((made) => made !== ""),
+      { minLength: 1, maxLength: 3 },
+    );
+    let matched = 0;
+    fc.assert(
+      fc.property(lists, long, (patterns, on) => {
+        const expected = patterns.some((each) => naive(each, on));
+        if (expected) matched += 1;
+        expect(matchesAny(patterns, on)).toBe(expected);
+        // A list that remembers a name gives the same answer again.
+        expect(matchesAny(patterns, on)).toBe(expected);
+      }),
+      { numRuns: 10_000 },
+    );
+    expect(matched).toBeGreaterThan(500);
   });
 
   test("is compiled again after more patterns than are cached", () => {
