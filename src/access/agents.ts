@@ -7,6 +7,7 @@ import { fitting } from "../store/page-bytes.ts";
 import { AgentCache } from "./agent-cache.ts";
 import { RightsRevision } from "./grant.ts";
 import { type Halt, Halts } from "./halts.ts";
+import { KeptJson } from "./kept-json.ts";
 import type { TierPolicy } from "./tier-policy.ts";
 import type { Workspaces } from "./workspaces.ts";
 
@@ -371,6 +372,9 @@ function fieldValues(fields: AgentFields): SqlValue[] {
   ];
 }
 
+const policies = new KeptJson<TierPolicy>();
+const globs = new KeptJson<readonly string[]>();
+
 function fromRow(row: AgentRow): Agent {
   return {
     id: row.id,
@@ -379,9 +383,9 @@ function fromRow(row: AgentRow): Agent {
     description: row.description,
     instructions: row.instructions,
     memoryScope: JSON.parse(row.memory_scope) as string[],
-    tierPolicy: JSON.parse(row.tier_policy) as TierPolicy,
-    tools: JSON.parse(row.tools) as string[],
-    approvals: row.approvals === null ? null : (JSON.parse(row.approvals) as string[]),
+    tierPolicy: policies.parse(row.tier_policy),
+    tools: globs.parse(row.tools),
+    approvals: row.approvals === null ? null : globs.parse(row.approvals),
     approvalsRequired: row.approvals_required,
     maxSteps: row.max_steps,
     creditsPerDay: row.credits_per_day,

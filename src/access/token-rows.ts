@@ -1,6 +1,7 @@
 import type { Db, Sql } from "../store/db.ts";
 import type { RowSeals } from "../store/seals/seals.ts";
 import { type Caller, type ToolsMode, tokenIdOf } from "./caller.ts";
+import { KeptJson } from "./kept-json.ts";
 import type { Token } from "./tokens.ts";
 
 /** A token with the names of its workspace and its agent. */
@@ -129,6 +130,8 @@ function secretUntil(
   return previous_hash !== null && previous_until !== null && hash.equals(previous_hash) ? previous_until : 0;
 }
 
+const callerScopes = new KeptJson<readonly string[]>();
+
 /** Undefined if the token's agent is archived, or this server did not write the row. */
 export function callerFrom(seals: RowSeals, row: TokenRow): Caller | undefined {
   if (!seals.fits("tokens", row)) return undefined;
@@ -140,7 +143,7 @@ export function callerFrom(seals: RowSeals, row: TokenRow): Caller | undefined {
     actor: `token:${row.id}`,
     name: row.name,
     agent: row.agent_id === null || row.agent === null ? null : { id: row.agent_id, name: row.agent },
-    scopes: JSON.parse(row.scopes) as string[],
+    scopes: callerScopes.parse(row.scopes),
     toolsMode: row.tools_mode,
     person: row.person,
     role: row.role,
