@@ -1,4 +1,4 @@
-import { covers, matchesAny } from "../base/glob.ts";
+import { covers, grantCost, matchesAny } from "../base/glob.ts";
 
 /** What a token may do (contract, section 2). `tools:<glob>` and `admin` exist as well. */
 export const NAMED_SCOPES = [
@@ -47,6 +47,11 @@ export function mayUseTool(scopes: readonly string[], tool: string): boolean {
   return scopes.includes(ADMIN) || matchesAny(toolGlobs(scopes), tool);
 }
 
+/** How long `mayUseTool` takes for one tool, in bytes that are measured in the same time (see `Arrival`). */
+export function toolScopeCost(scopes: readonly string[]): number {
+  return grantCost(toolGlobs(scopes));
+}
+
 /** The first of `wanted` that `held` does not include: callers can only grant scopes that they have. */
 export function firstNotHeld(held: readonly string[], wanted: readonly string[]): string | undefined {
   if (held.includes(ADMIN)) return undefined;
@@ -56,6 +61,13 @@ export function firstNotHeld(held: readonly string[], wanted: readonly string[])
   );
 }
 
-function toolGlobs(scopes: readonly string[]): string[] {
-  return scopes.filter((scope) => scope.startsWith(TOOLS)).map((scope) => scope.slice(TOOLS.length));
+const globsOfScopes = new WeakMap<readonly string[], readonly string[]>();
+
+/** The same list for the same scopes, because lists of globs are compiled once. */
+function toolGlobs(scopes: readonly string[]): readonly string[] {
+  const known = globsOfScopes.get(scopes);
+  if (known) return known;
+  const globs = scopes.filter((scope) => scope.startsWith(TOOLS)).map((scope) => scope.slice(TOOLS.length));
+  globsOfScopes.set(scopes, globs);
+  return globs;
 }

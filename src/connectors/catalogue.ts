@@ -1,12 +1,16 @@
 import type { JsonObject } from "../agents/index.ts";
 import type { FieldError } from "../base/errors.ts";
-import { matchesAny } from "../base/glob.ts";
+import { grantCost, matchesAny } from "../base/glob.ts";
 import { Signal } from "../base/signal.ts";
 import { ArgumentChecks } from "./arguments/checks.ts";
 import type { BuiltinTool, ToolActor } from "./builtin/tool.ts";
 import type { SourceCall, ToolAnswer } from "./source.ts";
+import { ToolRule } from "./tool-rule.ts";
 import type { ConnectorOrigin } from "./tools/definition.ts";
 import { type KeptTool, keepTool } from "./tools/kept-tool.ts";
+
+/** A connector's scopes, which are globs over its tools' own names. */
+const AUTHORISED = new ToolRule({ test: matchesAny, cost: grantCost });
 
 /** A tool of a workspace, ready to call. */
 export interface CatalogueTool {
@@ -40,9 +44,12 @@ export type CallTool = (tool: KeptTool, input: JsonObject, context: SourceCall) 
 export class Catalogue {
   readonly #builtin: readonly CatalogueTool[];
   readonly #builtinByName: ReadonlyMap<string, CatalogueTool>;
+  readonly #builtinByConnector = new Map<string, readonly CatalogueTool[]>();
   readonly #workspaces = new Map<number, Map<string, readonly CatalogueTool[]>>();
   readonly #byName = new Map<number, ReadonlyMap<string, CatalogueTool>>();
   readonly #lists = new Map<number, readonly CatalogueTool[]>();
+  /** The authorised tools of a connector, by all of its tools. */
+  readonly #authorised = new WeakMap<readonly CatalogueTool[], readonly CatalogueTool[]>();
   readonly #checks = new ArgumentChecks();
   /** Names of the built-in connectors, in order. */
   readonly builtinConnectors: readonly string[];
@@ -62,6 +69,12 @@ export class Catalogue {
     }));
     this.builtinConnectors = [...new Set(builtin.map(({ connector }) => connector))].sort();
     this.#builtinByName = new Map(this.#builtin.map((tool) => [tool.name, tool]));
+    for (const connector of this.builtinConnectors) {
+      this.#builtinByConnector.set(
+        connector,
+        this.#builtin.filter((tool) => tool.connector === connector),
+      );
+    }
   }
 
   /** Includes tools that are not authorised. */
@@ -69,7 +82,7 @@ export class Catalogue {
     return this.#builtinByName.get(name) ?? this.#names(workspaceId).get(name);
   }
 
-  /** All authorised tools, by name. */
+  /** All authorised tools, by name. The same list until a connector changes. */
   list(workspaceId: number): readonly CatalogueTool[] {
     const known = this.#lists.get(workspaceId);
     if (known) return known;
@@ -81,12 +94,27 @@ export class Catalogue {
     return list;
   }
 
-  /** The authorised tools of one connector. */
+  /** The authorised tools of one connector. The same list until the connector changes. */
   toolsOf(workspaceId: number, connector: string): readonly CatalogueTool[] {
     const tools =
-      this.#workspaces.get(workspaceId)?.get(connector) ??
-      this.#builtin.filter((tool) => tool.connector === connector);
-    return tools.filter(({ isAuthorised }) => isAuthorised);
+      this.#workspaces.get(workspaceId)?.get(connector) ?? this.#builtinByConnector.get(connector) ?? [];
+    const known = this.#authorised.get(tools);
+    if (known) return known;
+    const authorised = tools.filter(({ isAuthorised }) => isAuthorised);
+    this.#authorised.set(tools, authorised);
+    return authorised;
+  }
+
+  /**
+   * Decides which tools a connector is authorised for, in turns with other work. `put` then need not decide it at
+   * once.
+   */
+  async authorise(
+    workspaceId: number,
+    scopes: readonly string[],
+    offered: readonly KeptTool[],
+  ): Promise<void> {
+    await AUTHORISED.of(workspaceId, offered, scopes);
   }
 
   /** Replaces the tools of a connector. `scopes` are globs over its own tools' names. */
@@ -98,7 +126,11 @@ export class Catalogue {
     call: CallTool,
   ): void {
     const { name: connector } = origin;
-    const tools = offered.map((tool) => catalogued(origin, scopes, tool, call, this.#checks));
+    const authorised = AUTHORISED.known(offered, scopes);
+    const tools = offered.map((tool, index) => {
+      const isAuthorised = authorised ? authorised.has(index) : matchesAny(scopes, tool.name);
+      return catalogued(origin, isAuthorised, tool, call, this.#checks);
+    });
     const connectors = this.#workspaces.get(workspaceId) ?? new Map<string, readonly CatalogueTool[]>();
     connectors.set(connector, tools);
     this.#workspaces.set(workspaceId, connectors);
@@ -128,7 +160,7 @@ export class Catalogue {
 
 function catalogued(
   origin: ConnectorOrigin,
-  scopes: readonly string[],
+  isAuthorised: boolean,
   offered: KeptTool,
   call: CallTool,
   checks: ArgumentChecks,
@@ -138,7 +170,7 @@ function catalogued(
     origin,
     name: `${origin.name}.${offered.name}`,
     offered,
-    isAuthorised: matchesAny(scopes, offered.name),
+    isAuthorised,
     isWaitedFor: false,
     validate: (input) => checks.errors(offered, input),
     call: ({ via }, input, context) => call(offered, input, via ? { ...context, via } : context),

@@ -131,6 +131,8 @@ export class Connectors {
       );
     }
     const sealed = this.#parts.definitions.seal(workspaceId, name, definition);
+    const ownScopes = [...new Set(scopes)];
+    await this.#parts.catalogue.authorise(workspaceId, ownScopes, offered.tools);
     const stored = await call.commit(async (tx) => {
       const { count, bytes } = await countConnectors(tx, workspaceId);
       if (count >= PER_WORKSPACE) {
@@ -148,7 +150,7 @@ export class Connectors {
         name,
         kind,
         sealed,
-        scopes: [...new Set(scopes)],
+        scopes: ownScopes,
         ...offered,
         authorisedBy: actor,
         authorisedAt: this.#parts.clock.now(),
@@ -341,8 +343,11 @@ export class Connectors {
     return this.#unwritten.has(live);
   }
 
-  #ask(live: LiveConnector): Promise<{ readonly before: ListingResult; readonly now: ListingResult }> {
-    return this.#limited((signal) => live.listAnew(signal));
+  async #ask(live: LiveConnector): Promise<{ readonly before: ListingResult; readonly now: ListingResult }> {
+    const listed = await this.#limited((signal) => live.listAnew(signal));
+    const { workspaceId, scopes } = live.stored;
+    await this.#parts.catalogue.authorise(workspaceId, scopes, listed.now.tools);
+    return listed;
   }
 
   async #limited<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {

@@ -1,17 +1,27 @@
-import { mayUseTool } from "../access/scopes.ts";
+import { mayUseTool, toolScopeCost } from "../access/scopes.ts";
 import { defineTool, type Tool, ToolError } from "../agents/index.ts";
 import { type FieldError, invalidField, Problem } from "../base/errors.ts";
-import { matchesAny, restrictsTool } from "../base/glob.ts";
+import { grantCost, matchesAny, restrictionCost, restrictsTool } from "../base/glob.ts";
+import { takeTurn } from "../base/inflow.ts";
 import { redact } from "../base/log.ts";
 import type { ToolActor } from "./builtin/tool.ts";
 import type { Catalogue, CatalogueTool } from "./catalogue.ts";
 import type { ContentBlock, ToolAnswer } from "./source.ts";
+import { ToolRule, type ToolSubset } from "./tool-rule.ts";
 import { definitionHash } from "./tools/definition.ts";
 import { inputSchemaOf } from "./tools/kept-tool.ts";
 
+/** The globs of a caller that acts as no agent. */
+export const EVERY_TOOL: readonly string[] = ["*"];
+
+/** What an agent's `tools`, a token's scopes and an agent's `approvals` decide about whole lists of tools. */
+const ALLOWED = new ToolRule({ test: matchesAny, cost: grantCost });
+const IN_SCOPE = new ToolRule({ test: mayUseTool, cost: toolScopeCost });
+const APPROVED = new ToolRule({ test: restrictsTool, cost: restrictionCost });
+
 /** The rights a tool is used with: the agent's, narrowed by the token's. */
 export interface ToolUser {
-  /** Globs of the agent; `*` if there is none. */
+  /** Globs of the agent; `EVERY_TOOL` if there is none. */
   readonly tools: readonly string[];
   /** Scopes of the token. */
   readonly scopes: readonly string[];
@@ -88,10 +98,44 @@ export class ToolRegistry {
     return tool !== undefined && refusalOf(tool, user) === undefined;
   }
 
-  /** Every tool that may be used, by name. */
-  reachable(workspaceId: number, user: ToolUser): readonly CatalogueTool[] {
-    return this.catalogue.list(workspaceId).filter((tool) => refusalOf(tool, user) === undefined);
+  /** Every tool that may be used, by name. Decided in turns with other work, and only once for the same lists. */
+  async reachable(workspaceId: number, { tools, scopes }: ToolUser): Promise<readonly CatalogueTool[]> {
+    const listed = this.catalogue.list(workspaceId);
+    const allowed = await ALLOWED.of(workspaceId, listed, tools);
+    const inScope = await IN_SCOPE.of(workspaceId, listed, scopes);
+    return listed.filter((_, index) => allowed.has(index) && inScope.has(index));
   }
+
+  /**
+   * Takes a turn of the event loop for `find`, since a request may name many tools. MUST be awaited before it.
+   * @returns undefined if there is no wait
+   */
+  turnToFind(
+    workspaceId: number,
+    names: readonly string[],
+    { tools, scopes }: ToolUser,
+  ): Promise<void> | undefined {
+    if (names.length === 0) return undefined;
+    return takeTurn(workspaceId, { bytes: names.length * (grantCost(tools) + toolScopeCost(scopes)) });
+  }
+}
+
+/** The tools of a list that an agent may use. Decided as `reachable` is. */
+export function toolsAllowed(
+  workspaceId: number,
+  tools: readonly CatalogueTool[],
+  globs: readonly string[],
+): Promise<ToolSubset> {
+  return ALLOWED.of(workspaceId, tools, globs);
+}
+
+/** The tools of a list whose calls need a person's approval, by these globs of an agent. Decided as `reachable` is. */
+export function toolsToApprove(
+  workspaceId: number,
+  tools: readonly CatalogueTool[],
+  globs: readonly string[],
+): Promise<ToolSubset> {
+  return APPROVED.of(workspaceId, tools, globs);
 }
 
 /**

@@ -1,10 +1,12 @@
 import type { Agent } from "../access/agents.ts";
 import type { JsonSchema } from "../agents/index.ts";
 import { timestamp } from "../base/clock.ts";
-import { matchesAny, restrictsTool } from "../base/glob.ts";
 import type { CatalogueTool } from "../connectors/catalogue.ts";
 import type { Connector } from "../connectors/connector.ts";
+import { toolsAllowed, toolsToApprove } from "../connectors/registry.ts";
+import { PAGE_BYTES } from "../store/page-bytes.ts";
 import type { TextParts } from "./answer/json-parts.ts";
+import { encodeCursor } from "./answer/page.ts";
 
 /** A connector's tool as clients read it (contract, section 6). */
 export interface ToolView {
@@ -30,18 +32,27 @@ export interface ConnectorView {
 /** Characters of a tool apart from its text. */
 const TOOL_FRAME = 120;
 
+/** A tool, and whether its calls need a person's approval. */
+interface ShownTool {
+  readonly tool: CatalogueTool;
+  readonly approval: boolean;
+}
+
 /**
  * A `ConnectorView` as JSON, with the tools that `agent` may use. Tools may have megabytes of schemas, which are kept as
- * text and not parsed here.
+ * text and not parsed here. Other work runs while thousands of tools are compared with hundreds of globs.
  */
-export function connectorJson(
+export async function connectorJson(
+  workspaceId: number,
   connector: Connector,
   tools: readonly CatalogueTool[],
   agent: Agent | null,
-): TextParts {
-  const shown = tools.filter(({ name }) => agent === null || matchesAny(agent.tools, name));
+): Promise<TextParts> {
+  const shown = await shownTools(workspaceId, tools, agent);
   let length = (connector.error?.length ?? 0) + connector.scopes.join().length + TOOL_FRAME;
-  for (const { name, offered } of shown) {
+  for (const {
+    tool: { name, offered },
+  } of shown) {
     length += TOOL_FRAME + name.length + offered.description.length + offered.inputSchemaJson.length;
   }
   const view: Omit<ConnectorView, "tools"> = {
@@ -57,14 +68,35 @@ export function connectorJson(
     length,
     *parts() {
       yield `${JSON.stringify(view).slice(0, -1)},"tools":[`;
-      for (const [index, tool] of shown.entries()) yield `${index === 0 ? "" : ","}${toolJson(tool, agent)}`;
+      for (const [index, tool] of shown.entries()) yield `${index === 0 ? "" : ","}${toolJson(tool)}`;
       yield "]}";
     },
   };
 }
 
+/**
+ * The first connectors as JSON, as many as `limit` and the page's bytes allow. A single connector may have about 8 MiB
+ * of tools. At most one connector that does not fit is viewed.
+ */
+export async function connectorPage(
+  found: readonly Connector[],
+  limit: number,
+  view: (connector: Connector) => Promise<TextParts>,
+): Promise<TextParts> {
+  const shown: TextParts[] = [];
+  let length = 0;
+  for (const connector of found.slice(0, limit)) {
+    const viewed = await view(connector);
+    length += viewed.length;
+    if (shown.length > 0 && length > PAGE_BYTES) break;
+    shown.push(viewed);
+  }
+  const last = found[shown.length - 1];
+  return pageJson(shown, shown.length < found.length && last ? encodeCursor(last.name) : null);
+}
+
 /** A page of a list, as JSON. */
-export function pageJson(items: readonly TextParts[], nextCursor: string | null): TextParts {
+function pageJson(items: readonly TextParts[], nextCursor: string | null): TextParts {
   return {
     length: items.reduce((sum, { length }) => sum + length, 0),
     *parts() {
@@ -78,9 +110,21 @@ export function pageJson(items: readonly TextParts[], nextCursor: string | null)
   };
 }
 
-function toolJson({ name, offered }: CatalogueTool, agent: Agent | null): string {
+async function shownTools(
+  workspaceId: number,
+  tools: readonly CatalogueTool[],
+  agent: Agent | null,
+): Promise<readonly ShownTool[]> {
+  const allowed = agent && (await toolsAllowed(workspaceId, tools, agent.tools));
+  const toApprove = agent?.approvals && (await toolsToApprove(workspaceId, tools, agent.approvals));
+  return tools.flatMap((tool, index) => {
+    if (allowed && !allowed.has(index)) return [];
+    return [{ tool, approval: toApprove ? toApprove.has(index) : tool.offered.destructive }];
+  });
+}
+
+function toolJson({ tool: { name, offered }, approval }: ShownTool): string {
   const { description, inputSchemaJson, destructive } = offered;
-  const approval = agent?.approvals == null ? destructive : restrictsTool(agent.approvals, name);
   const head = JSON.stringify({ name, description }).slice(0, -1);
   return `${head},"input_schema":${inputSchemaJson},"destructive":${destructive},"approval":${approval}}`;
 }

@@ -76,7 +76,10 @@ async function dispatchAndWait(
       // Checked before the lookup: another agent's token must not learn whether such an agent exists.
       if (caller.agent && caller.agent.name !== agent) throw agentForbidden(caller.agent.name);
       const { tools } = await parts.agents.get(caller.workspaceId, agent);
-      const reachable = parts.registry.reachable(caller.workspaceId, { tools, scopes: caller.scopes });
+      const reachable = await parts.registry.reachable(caller.workspaceId, {
+        tools,
+        scopes: caller.scopes,
+      });
       const request = { agent, tools: reachable.slice(0, TOOLS).map(({ name }) => name), ...input };
       return parts.tasks.dispatch(call, request, undefined);
     },

@@ -1,14 +1,16 @@
 import type { Agent, Agents } from "../access/agents.ts";
 import type { Caller } from "../access/caller.ts";
 import { hasScope } from "../access/scopes.ts";
+import { takeTurn } from "../base/inflow.ts";
+import { SharedWork } from "../base/shared-work.ts";
 import type { Via } from "../base/via.ts";
 import type { CatalogueTool } from "../connectors/catalogue.ts";
-import type { ToolRegistry, ToolUser } from "../connectors/registry.ts";
+import { EVERY_TOOL, type ToolRegistry, type ToolUser } from "../connectors/registry.ts";
 import { AGENTS, agentTool, agentToolName, type OfferedAgent } from "./agent-tool.ts";
 import { FINDING_TOOLS } from "./find-tools.ts";
 import type { Fixtures } from "./fixtures.ts";
 import { type ToolNames, toolNames } from "./names.ts";
-import { type ToolView, toolJson, viewTool } from "./tool-view.ts";
+import { lengthOfView, type ToolView, toolJson, viewTool } from "./tool-view.ts";
 
 /** The tools available to one caller. */
 export interface ToolOffer {
@@ -20,8 +22,8 @@ export interface ToolOffer {
   readonly names: ToolNames;
   /** By listed name: the Gatehouse instances that a tool's calls pass through after this one, if any. */
   readonly paths: ReadonlyMap<string, Via>;
-  /** A hash of `listed`. Sessions keep it instead of the list. */
-  readonly digest: string;
+  /** A hash of `listed`. Sessions keep it instead of the list. Made when first needed, in turns with other work. */
+  readonly digest: () => Promise<string>;
 }
 
 /** Maximum number of agents offered as tools. */
@@ -30,6 +32,8 @@ const AGENT_LIMIT = 1_000;
 const OFFERS = 1_000;
 /** Maximum number of tools in all their lists together. */
 const OFFERED = 500_000;
+/** Viewing, naming and sorting a tool takes as long as walking this number of JSON members (see `Arrival`). */
+const MEMBERS = 16;
 
 /** Made for this catalogue. Removed when agents change, even while being made. */
 interface WorkspaceToolCache {
@@ -41,6 +45,8 @@ interface WorkspaceOffers {
   readonly agents: readonly OfferedAgent[];
   readonly names: ToolNames;
   readonly offers: Map<string, ToolOffer>;
+  /** Offers that are being made, by the same key. */
+  readonly making: SharedWork<ToolOffer>;
   /** Number of tools in all lists of `offers`. */
   offered: number;
 }
@@ -70,11 +76,16 @@ export class ToolOffers {
     const agent = caller.agent ? await this.#agents.byId(workspaceId, caller.agent.id) : null;
     const known = await this.#known(workspaceId);
     // The agent was removed after authentication, so it can reach nothing.
-    if (agent === undefined) return makeOffer([], [], known.names, new Map());
+    if (agent === undefined) {
+      return makeOffer(workspaceId, { reachable: [], listed: [], names: known.names, paths: new Map() });
+    }
     const key = JSON.stringify([agent?.id, agent?.version, caller.scopes, caller.toolsMode]);
     const kept = known.offers.get(key);
-    if (kept) return kept;
-    const offer = this.#make(caller, agent, known);
+    return kept ?? known.making.run(key, () => this.#add(key, caller, agent, known));
+  }
+
+  async #add(key: string, caller: Caller, agent: Agent | null, known: WorkspaceOffers): Promise<ToolOffer> {
+    const offer = await this.#make(caller, agent, known);
     known.offered += offer.reachable.length;
     if (known.offers.size >= OFFERS || known.offered > OFFERED) {
       known.offers.clear();
@@ -103,7 +114,7 @@ export class ToolOffers {
       ...catalogue.map(({ name }) => name),
       ...agents.map(({ name }) => agentToolName(name)),
     ]);
-    return { agents, names, offers: new Map(), offered: 0 };
+    return { agents, names, offers: new Map(), making: new SharedWork(), offered: 0 };
   }
 
   async #offered(workspaceId: number): Promise<OfferedAgent[]> {
@@ -121,15 +132,19 @@ export class ToolOffers {
     return offered;
   }
 
-  #make(caller: Caller, agent: Agent | null, { agents, names }: WorkspaceOffers): ToolOffer {
-    const user: ToolUser = { tools: agent?.tools ?? ["*"], scopes: caller.scopes };
+  async #make(caller: Caller, agent: Agent | null, { agents, names }: WorkspaceOffers): Promise<ToolOffer> {
+    const { workspaceId, scopes } = caller;
+    const user: ToolUser = { tools: agent?.tools ?? EVERY_TOOL, scopes };
     const paths = new Map<string, Via>();
-    const tools = this.#registry.reachable(caller.workspaceId, user).map((tool) => {
+    const allowed = await this.#registry.reachable(workspaceId, user);
+    const turn = takeTurn(workspaceId, { bytes: 0, members: allowed.length * MEMBERS });
+    if (turn) await turn;
+    const tools = allowed.map((tool) => {
       const name = names.outward(tool.name) ?? tool.name;
       if (tool.offered.path) paths.set(name, tool.offered.path);
       return this.#view(name, tool);
     });
-    const dispatched = hasScope(caller.scopes, "tasks:write")
+    const dispatched = hasScope(scopes, "tasks:write")
       ? agents.filter(({ id }) => agent === null || id === agent.id)
       : [];
     const agentTools = dispatched.map((each) =>
@@ -138,7 +153,8 @@ export class ToolOffers {
     const reachable = [...tools, ...agentTools, ...(this.#fixtures?.tools ?? [])].sort((a, b) =>
       a.name < b.name ? -1 : 1,
     );
-    return makeOffer(reachable, caller.toolsMode === "search" ? FINDING_TOOLS : reachable, names, paths);
+    const listed = caller.toolsMode === "search" ? FINDING_TOOLS : reachable;
+    return makeOffer(workspaceId, { reachable, listed, names, paths });
   }
 
   #view(name: string, tool: CatalogueTool): ToolView {
@@ -150,20 +166,12 @@ export class ToolOffers {
   }
 }
 
-function makeOffer(
-  reachable: ToolOffer["reachable"],
-  listed: ToolOffer["listed"],
-  names: ToolNames,
-  paths: ToolOffer["paths"],
-): ToolOffer {
-  let digest: string | undefined;
+function makeOffer(workspaceId: number, offer: Omit<ToolOffer, "digest">): ToolOffer {
+  let digest: Promise<string> | undefined;
   return {
-    reachable,
-    listed,
-    names,
-    paths,
-    get digest() {
-      digest ??= digestOf(listed);
+    ...offer,
+    digest() {
+      digest ??= digestOf(workspaceId, offer.listed);
       return digest;
     },
   };
@@ -171,11 +179,17 @@ function makeOffer(
 
 const digests = new WeakMap<ToolView, string>();
 
-function digestOf(tools: readonly ToolView[]): string {
+async function digestOf(workspaceId: number, tools: readonly ToolView[]): Promise<string> {
   const hash = new Bun.CryptoHasher("sha256");
   for (const tool of tools) {
-    const known = digests.get(tool) ?? new Bun.CryptoHasher("sha256").update(toolJson(tool)).digest("hex");
-    digests.set(tool, known);
+    let known = digests.get(tool);
+    if (known === undefined) {
+      // Writing and hashing a tool takes as long as measuring it twice.
+      const turn = takeTurn(workspaceId, { bytes: 2 * lengthOfView(tool) });
+      if (turn) await turn;
+      known = new Bun.CryptoHasher("sha256").update(toolJson(tool)).digest("hex");
+      digests.set(tool, known);
+    }
     hash.update(known);
   }
   return hash.digest("hex");

@@ -71,7 +71,8 @@ export class SessionOpener {
     const opening = await gate.perform(operation, origin, visit, async (call) => {
       const client = redact(hello.client);
       call.about({ detail: { protocol: hello.protocol, ...(client === "" ? {} : { client }) } });
-      const { digest } = await offers.of(caller);
+      const offer = await offers.of(caller);
+      const digest = await offer.digest();
       this.#sessions.makeRoom(caller.workspaceId);
       // As random as a secret, because the specification requires ids that cannot be guessed.
       const id = `${ids("req").slice(4)}${secretPart(random)}`;

@@ -63,7 +63,8 @@ export class ToolChanges {
   }
 
   async #tellOne(session: McpSession): Promise<void> {
-    const { digest } = await this.#parts.offers.of(session.caller);
+    const offer = await this.#parts.offers.of(session.caller);
+    const digest = await offer.digest();
     if (session.toldTools === digest) return;
     session.toldTools = digest;
     await session.server.sendToolListChanged();

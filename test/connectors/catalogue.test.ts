@@ -140,18 +140,18 @@ describe("the registry", () => {
     expect(registry.needsApproval(2, "up.drop", null)).toBe(false);
   });
 
-  test("for any agent and token, exactly the permitted tools are found", () => {
+  test("for any agent and token, exactly the permitted tools are found", async () => {
     const globs = fc.uniqueArray(
       fc.constantFrom("*", "up.*", "up.get_a", "up.drop", "time.*", "*.now", "vault.*", "*a", ""),
       { maxLength: 3 },
     );
     const scopes = globs.map((all) => all.map((glob) => `tools:${glob}`));
     const authorised = fc.uniqueArray(fc.constantFrom("*", "get_*", "drop", "none"), { maxLength: 2 });
-    fc.assert(
-      fc.property(globs, scopes, authorised, (tools, held, granted) => {
+    await fc.assert(
+      fc.asyncProperty(globs, scopes, authorised, async (tools, held, granted) => {
         catalogue.put(1, origin("up"), granted, [tool("get_a"), tool("drop")], call);
         const by = { tools, scopes: held };
-        const reachable = names(registry.reachable(1, by));
+        const reachable = names(await registry.reachable(1, by));
         for (const name of ["up.get_a", "up.drop", "time.now"]) {
           expect(codeOf(() => registry.find(1, [name], by)) === "found").toBe(reachable.includes(name));
           expect(registry.allows(1, name, by)).toBe(reachable.includes(name));

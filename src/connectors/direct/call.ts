@@ -26,7 +26,7 @@ import { type Db, StoreUnavailable } from "../../store/db.ts";
 import type { CatalogueTool } from "../catalogue.ts";
 import { type Invocation, invoke } from "../invoke.ts";
 import { tooMany } from "../refusals.ts";
-import { isToolName, type ToolRegistry } from "../registry.ts";
+import { EVERY_TOOL, isToolName, type ToolRegistry } from "../registry.ts";
 import type { ToolAnswer, ToolProgress } from "../source.ts";
 import { deny, failedAnswer, outputOf } from "./answer.ts";
 import { admitAllowed, requireAllowed } from "./rights.ts";
@@ -164,7 +164,7 @@ export class DirectCalls {
     if (running.isDraining) throw draining();
     const seen = this.#parts.agents.revision.settled;
     const agent = await this.#agentOf(call);
-    const tool = registry.get(workspaceId, name, { tools: agent?.tools ?? ["*"], scopes });
+    const tool = registry.get(workspaceId, name, { tools: agent?.tools ?? EVERY_TOOL, scopes });
     const price = budgets.toolPrice(tool.name);
     const text = JSON.stringify(input);
     const faults = tool.validate(input);

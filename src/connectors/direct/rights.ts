@@ -5,7 +5,7 @@ import { agentRemoved, refuseStopped } from "../../gate/direct/refusals.ts";
 import { RightsChanged } from "../../gate/rights-changed.ts";
 import type { Admit } from "../../ledger/ledger.ts";
 import type { CatalogueTool } from "../catalogue.ts";
-import type { ToolRegistry } from "../registry.ts";
+import { EVERY_TOOL, type ToolRegistry } from "../registry.ts";
 
 export interface DirectRightsParts {
   readonly agents: Agents;
@@ -25,7 +25,7 @@ export function requireAllowed(
 ): void {
   const { registry } = parts;
   refuseStopped(parts, workspaceId, agent);
-  const now = registry.get(workspaceId, tool.name, { tools: agent?.tools ?? ["*"], scopes });
+  const now = registry.get(workspaceId, tool.name, { tools: agent?.tools ?? EVERY_TOOL, scopes });
   const isAsked = agent !== null && registry.needsApproval(workspaceId, tool.name, agent.approvals);
   if (isAsked || now !== tool) throw new RightsChanged();
 }

@@ -7,10 +7,9 @@ import { type Connector, isConnectorName } from "../../connectors/connector.ts";
 import type { Connectors } from "../../connectors/connectors.ts";
 import { ConnectorCreate } from "../../connectors/definition/request.ts";
 import type { ProgramRules } from "../../connectors/program-rules.ts";
-import { fitting } from "../../store/page-bytes.ts";
 import type { TextParts } from "../answer/json-parts.ts";
-import { DEFAULT_LIMIT, decodeCursor, encodeCursor, LIST_QUERY } from "../answer/page.ts";
-import { connectorJson, pageJson } from "../connector-view.ts";
+import { DEFAULT_LIMIT, decodeCursor, LIST_QUERY } from "../answer/page.ts";
+import { connectorJson, connectorPage } from "../connector-view.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
 
 /**
@@ -49,7 +48,7 @@ export function connectorRoutes(endpoints: EndpointContext, parts: ConnectorRout
       const found = connectors
         .list(caller.workspaceId, createdAt)
         .filter(({ name }) => after === undefined || name > after);
-      return { status: 200, json: page(found, limit, view(caller, agent)) };
+      return { status: 200, json: await connectorPage(found, limit, view(caller, agent)) };
     },
   );
 
@@ -67,7 +66,7 @@ export function connectorRoutes(endpoints: EndpointContext, parts: ConnectorRout
     },
     async ({ call, body }) => {
       const connector = await connectors.create(call, body);
-      return { status: 201, json: view(call.caller, await actingAgent(call.caller))(connector) };
+      return { status: 201, json: await view(call.caller, await actingAgent(call.caller))(connector) };
     },
   );
 
@@ -83,7 +82,7 @@ export function connectorRoutes(endpoints: EndpointContext, parts: ConnectorRout
     },
     async ({ call, params: { name = "" } }) => {
       const connector = await connectors.refresh(call, name);
-      return { status: 200, json: view(call.caller, await actingAgent(call.caller))(connector) };
+      return { status: 200, json: await view(call.caller, await actingAgent(call.caller))(connector) };
     },
   );
 
@@ -110,8 +109,9 @@ export function connectorRoutes(endpoints: EndpointContext, parts: ConnectorRout
   /** A token acting as an agent sees only the tools that this agent may use. */
   function view(caller: Caller, agent: Agent | null) {
     const seesOutput = programs.mayAdd(caller);
-    return (connector: Connector): TextParts =>
+    return (connector: Connector): Promise<TextParts> =>
       connectorJson(
+        caller.workspaceId,
         seesOutput ? withOutput(connector) : connector,
         catalogue.toolsOf(caller.workspaceId, connector.name),
         agent,
@@ -123,17 +123,6 @@ export function connectorRoutes(endpoints: EndpointContext, parts: ConnectorRout
     .post("", create.handle, create.hook)
     .delete("/:name", remove.handle, remove.hook)
     .post("/:name/refresh", refresh.handle, refresh.hook);
-}
-
-/** The first connectors, as many as `limit` and the page's bytes allow. A single connector may have about 8 MiB of tools. */
-function page(
-  found: readonly Connector[],
-  limit: number,
-  view: (connector: Connector) => TextParts,
-): TextParts {
-  const shown = fitting(found.slice(0, limit).map(view), limit, ({ length }) => length);
-  const last = found[shown.length - 1];
-  return pageJson(shown, shown.length < found.length && last ? encodeCursor(last.name) : null);
 }
 
 /** The same connector, with its program's output added to the error. */

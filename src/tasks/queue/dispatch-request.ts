@@ -52,7 +52,10 @@ export async function checkRequest(
   call.about({ tier });
   modelGateway.tiers.route(agent.tierPolicy, tier);
   const listed = request.tools ?? [];
-  tools.find(workspaceId, listed, { tools: agent.tools, scopes: caller.scopes });
+  const user = { tools: agent.tools, scopes: caller.scopes };
+  const turn = tools.turnToFind(workspaceId, listed, user);
+  if (turn) await turn;
+  tools.find(workspaceId, listed, user);
   const { prompt = null, messages = null, continues, outputSchema = null, metadata = {} } = request;
   const documents = await checkMessages(parts, call, agent, messages);
   if (continues !== undefined) await checkContinued(parts, call, agent, continues);
