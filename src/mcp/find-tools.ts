@@ -1,7 +1,7 @@
 import Type from "typebox";
 import { validator } from "../base/schema.ts";
-import { isStopWord, termOf, wordsOf } from "../vault/terms/words.ts";
 import { plainSchema } from "./arguments.ts";
+import { forEachShared, forEachTool, termsOf } from "./tool-terms.ts";
 import { lengthOfView, type OwnTool, type ToolView, viewOwnTool } from "./tool-view.ts";
 
 export const FIND_TOOLS = "find_tools";
@@ -60,74 +60,63 @@ export const FINDING_TOOLS: readonly ToolView[] = TOOLS.map(viewOwnTool);
 
 /** A word in a name counts more than one in a description. */
 const NAME_WEIGHT = 3;
-/** Number of characters of a description that are searched. */
-const SEARCHED = 1_000;
 /** Maximum characters of all tools in an answer. The first tool is always included. */
 const ANSWER_LENGTH = 256 * 1024;
-/** Number of tools to process before other work gets a turn. */
-const SLICE = 200;
 
 /**
  * Finds the tools whose names and descriptions share the most word stems with the query. Rare words count more; ties
- * keep the order of names. Returns fewer than `limit` if the tools are long.
+ * keep the order of names. Returns fewer than `limit` if the tools are long. Searches take turns with all other work.
+ * A waiting search holds one number per tool.
  */
 export async function findTools(
+  workspaceId: number,
   tools: readonly ToolView[],
   query: string,
   limit = FOUND,
 ): Promise<readonly ToolView[]> {
-  const wanted = new Set(termsOf(query));
-  const indexed: { readonly tool: ToolView; readonly terms: ToolTerms }[] = [];
-  for (const [index, tool] of tools.entries()) {
-    if (index % SLICE === SLICE - 1) await new Promise<void>((resume) => setImmediate(resume));
-    const terms = toolTerms(tool, wanted);
-    if (terms) indexed.push({ tool, terms });
-  }
-  const weights = new Map(
-    [...wanted].map((term) => {
-      const holders = indexed.filter(({ terms: { name, text } }) => name.has(term) || text.has(term)).length;
-      return [term, Math.log(1 + tools.length / (1 + holders))];
-    }),
-  );
-  const scored = indexed.map(({ tool, terms: { name, text } }) => {
-    let score = 0;
-    for (const [term, weight] of weights) {
-      if (name.has(term)) score += weight * NAME_WEIGHT;
-      else if (text.has(term)) score += weight;
-    }
-    return { tool, score };
+  const wanted = termsOf(query);
+  if (wanted.length === 0) return [];
+  const holders = new Uint32Array(wanted.length);
+  await forEachTool(workspaceId, tools, wanted.length, ({ name, text }) => {
+    const count = (term: number) => {
+      holders[term] = (holders[term] ?? 0) + 1;
+    };
+    forEachShared(wanted, name, count);
+    forEachShared(wanted, text, count);
   });
-  const found = scored.sort((a, b) => b.score - a.score).slice(0, limit);
-  let length = 0;
-  return found
-    .map(({ tool }) => tool)
-    .filter((tool, index) => {
-      length += lengthOfView(tool);
-      return index === 0 || length <= ANSWER_LENGTH;
+  const weights = Float64Array.from(holders, (count) => Math.log(1 + tools.length / (1 + count)));
+  const scores = new Float64Array(tools.length);
+  await forEachTool(workspaceId, tools, wanted.length, ({ name, text }, index) => {
+    let score = 0;
+    forEachShared(wanted, name, (term) => {
+      score += (weights[term] ?? 0) * NAME_WEIGHT;
     });
+    forEachShared(wanted, text, (term) => {
+      score += weights[term] ?? 0;
+    });
+    scores[index] = score;
+  });
+  return fitting(best(tools, scores, limit));
 }
 
-/** The words of the query that a tool contains. */
-interface ToolTerms {
-  readonly name: ReadonlySet<number>;
-  readonly text: ReadonlySet<number>;
+/** The tools with the highest scores, in order. Tools without any score are left out. */
+function best(tools: readonly ToolView[], scores: Float64Array, limit: number): readonly ToolView[] {
+  const found: { readonly tool: ToolView; readonly score: number }[] = [];
+  for (const [index, tool] of tools.entries()) {
+    const score = scores[index] ?? 0;
+    const last = found.at(-1);
+    if (score === 0 || (last && found.length === limit && score <= last.score)) continue;
+    const place = found.findLastIndex((other) => other.score >= score) + 1;
+    found.splice(place, 0, { tool, score });
+    if (found.length > limit) found.pop();
+  }
+  return found.map(({ tool }) => tool);
 }
 
-/** Undefined if the tool contains none of them. */
-function toolTerms({ title, description }: ToolView, wanted: ReadonlySet<number>): ToolTerms | undefined {
-  const of = (text: string) => new Set(termsOf(text).filter((term) => wanted.has(term)));
-  const terms = { name: of(apart(title)), text: of(description.slice(0, SEARCHED)) };
-  return terms.name.size + terms.text.size === 0 ? undefined : terms;
-}
-
-/** The terms by which stems are compared. */
-function termsOf(text: string): number[] {
-  return wordsOf(text)
-    .filter((word) => !isStopWord(word))
-    .map(termOf);
-}
-
-/** Splits a name into words: `search_openIssues` is three words. */
-function apart(name: string): string {
-  return name.replaceAll(/([a-z0-9])([A-Z])/g, "$1 $2").replaceAll(/[^\p{L}\p{N}]+/gu, " ");
+function fitting(tools: readonly ToolView[]): readonly ToolView[] {
+  let length = 0;
+  return tools.filter((tool, index) => {
+    length += lengthOfView(tool);
+    return index === 0 || length <= ANSWER_LENGTH;
+  });
 }

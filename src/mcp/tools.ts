@@ -1,5 +1,6 @@
 import type { JsonObject } from "../agents/index.ts";
 import { invalidField } from "../base/errors.ts";
+import { takeTurn } from "../base/inflow.ts";
 import { agentOf } from "./agent-tool.ts";
 import { denyArguments } from "./arguments.ts";
 import { callAgent } from "./call-agent.ts";
@@ -16,7 +17,11 @@ import {
   withLedger,
 } from "./request.ts";
 import { ToolPage } from "./tool-page.ts";
+import { lengthOfView } from "./tool-view.ts";
 import type { TaskWaiters } from "./waits.ts";
+
+/** Found tools are parsed once and written twice, which takes as long as measuring them this many times. */
+const ANSWER_COST = 8;
 
 export type McpToolParts = McpParts & { readonly offers: ToolOffers; readonly waits: TaskWaiters };
 
@@ -121,8 +126,12 @@ async function find(parts: McpToolParts, context: RequestContext, input: object)
     { action: "tool.find", scope: null },
     async (call) => {
       if (!FindArguments.is(input)) return denyArguments(call, FindArguments.errors(input));
+      const { workspaceId } = call.caller;
       const { reachable } = await parts.offers.of(context.visit.caller);
-      const found = await findTools(reachable, input.query, input.limit);
+      const found = await findTools(workspaceId, reachable, input.query, input.limit);
+      const length = found.reduce((sum, tool) => sum + lengthOfView(tool), 0);
+      const turn = takeTurn(workspaceId, { bytes: length * ANSWER_COST });
+      if (turn) await turn;
       const tools = found.map((tool) => ({
         name: tool.name,
         title: tool.title,

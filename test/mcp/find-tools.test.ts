@@ -17,7 +17,65 @@ const tools = [
   tool("weather.forecast", "Says whether it will rain tomorrow."),
 ];
 const found = async (query: string, limit?: number) =>
-  (await findTools(tools, query, limit)).map(({ title }) => title);
+  (await findTools(1, tools, query, limit)).map(({ title }) => title);
+
+/** Ends with the work. @returns the highest value of `count` that was added in one turn of the event loop */
+async function mostPerTurn(work: Promise<unknown>, count: () => number): Promise<number> {
+  let isDone = false;
+  void work.then(() => {
+    isDone = true;
+  });
+  let most = 0;
+  for (let before = count(); !isDone; before = count()) {
+    await new Promise((resolve) => setImmediate(resolve));
+    most = Math.max(most, count() - before);
+  }
+  return most;
+}
+
+describe("many searches at once", () => {
+  /** Counts how often descriptions are read. */
+  function counted(amount: number) {
+    const reads = { count: 0 };
+    const tools = Array.from({ length: amount }, (_, at) => ({
+      ...tool(`up.tool_${at}`),
+      get description() {
+        reads.count += 1;
+        return `word${at} `.repeat(100);
+      },
+    }));
+    return { reads, tools };
+  }
+
+  test("share the turns of the event loop", async () => {
+    const { reads, tools } = counted(5_000);
+    const searches = Array.from({ length: 60 }, () => findTools(1, tools, "word1"));
+    // One turn is as long as finding the words of about 80 descriptions.
+    expect(await mostPerTurn(Promise.all(searches), () => reads.count)).toBeLessThan(1_000);
+  });
+
+  test("split the words of a tool once", async () => {
+    const { reads, tools } = counted(1_000);
+    await findTools(1, tools, "word1");
+    const once = reads.count;
+    await Promise.all(Array.from({ length: 20 }, () => findTools(1, tools, "word2")));
+    // Each search also measures the tool that it found.
+    expect(reads.count).toBeLessThan(once + 20 * 10);
+  });
+
+  test("do not delay another workspace's search until they are done", async () => {
+    const { tools } = counted(5_000);
+    await findTools(1, tools, "word1");
+    const ended: string[] = [];
+    const search = async (workspaceId: number, name: string) => {
+      await findTools(workspaceId, tools, "word1");
+      ended.push(name);
+    };
+    const own = Array.from({ length: 40 }, () => search(1, "own"));
+    await Promise.all([...own, search(2, "other")]);
+    expect(ended.indexOf("other")).toBeLessThan(10);
+  });
+});
 
 describe("finding tools", () => {
   test.each([
@@ -49,12 +107,12 @@ describe("finding tools", () => {
     const many = Array.from({ length: 30 }, (_, at) =>
       tool(`up.same_${String(at).padStart(2, "0")}`, "alike"),
     );
-    expect(await findTools(many, "alike")).toEqual(many.slice(0, 10));
-    expect(await findTools(many, "alike", 3)).toEqual(many.slice(0, 3));
+    expect(await findTools(1, many, "alike")).toEqual(many.slice(0, 10));
+    expect(await findTools(1, many, "alike", 3)).toEqual(many.slice(0, 3));
   });
 
   test("finds words of other scripts", async () => {
-    expect(await findTools([tool("up.wetter", "Sagt, ob es Regen gibt: дождь")], "дождь")).toHaveLength(1);
+    expect(await findTools(1, [tool("up.wetter", "Sagt, ob es Regen gibt: дождь")], "дождь")).toHaveLength(1);
   });
 
   test("returns fewer if they are long, but always at least one", async () => {
@@ -63,7 +121,7 @@ describe("finding tools", () => {
         ...tool(`up.long_${String(at).padStart(2, "0")}`, "alike"),
         inputSchemaJson: JSON.stringify({ type: "object", description: "x".repeat(length) }),
       }));
-    expect(await findTools(long(100_000), "alike")).toHaveLength(2);
-    expect(await findTools(long(1_000_000), "alike")).toHaveLength(1);
+    expect(await findTools(1, long(100_000), "alike")).toHaveLength(2);
+    expect(await findTools(1, long(1_000_000), "alike")).toHaveLength(1);
   });
 });
