@@ -16,7 +16,7 @@ import {
   updateConnector,
 } from "./definition/rows.ts";
 import { StoredDefinition, specText } from "./definition/stored.ts";
-import { type ConnectorCall, type ListingResult, LiveConnector } from "./live.ts";
+import { type ConnectorCall, type ListingResult, LiveConnector, type Relisting } from "./live.ts";
 import { programOf } from "./program-rules.ts";
 import { connectorTaken, unknownConnector } from "./refusals.ts";
 import { ConnectorError } from "./source.ts";
@@ -125,10 +125,8 @@ export class Connectors {
         : { definition: asked, offered: NOTHING_YET };
     const refusal = this.#toolMemory.refusal(workspaceId, null, offered.tools);
     if (refusal !== undefined) {
-      throw new Problem(
-        "connector_limit",
-        `There is no room for the connector ${name}: it offers ${refusal}.`,
-      );
+      const detail = `There is no room for the connector ${name}: it offers ${refusal}.`;
+      throw new Problem("connector_limit", detail);
     }
     const sealed = this.#parts.definitions.seal(workspaceId, name, definition);
     const ownScopes = [...new Set(scopes)];
@@ -136,10 +134,8 @@ export class Connectors {
     const stored = await call.commit(async (tx) => {
       const { count, bytes } = await countConnectors(tx, workspaceId);
       if (count >= PER_WORKSPACE) {
-        throw new Problem(
-          "connector_limit",
-          `A workspace may have ${PER_WORKSPACE} connectors. Remove one first.`,
-        );
+        const detail = `A workspace may have ${PER_WORKSPACE} connectors. Remove one first.`;
+        throw new Problem("connector_limit", detail);
       }
       if (bytes + sealed.length > DEFINITIONS_PER_WORKSPACE) {
         const detail = `The definitions of a workspace's connectors may have ${DEFINITIONS_PER_WORKSPACE} bytes in total. Send the document's URL instead of its text.`;
@@ -343,7 +339,7 @@ export class Connectors {
     return this.#unwritten.has(live);
   }
 
-  async #ask(live: LiveConnector): Promise<{ readonly before: ListingResult; readonly now: ListingResult }> {
+  async #ask(live: LiveConnector): Promise<Relisting> {
     const listed = await this.#limited((signal) => live.listAnew(signal));
     const { workspaceId, scopes } = live.stored;
     await this.#parts.catalogue.authorise(workspaceId, scopes, listed.now.tools);

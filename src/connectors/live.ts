@@ -37,6 +37,12 @@ export interface LiveParts {
 /** The result of a connector's last listing. */
 export type ListingResult = Pick<StoredConnector, "status" | "error" | "tools">;
 
+/** The results of two listings in a row. */
+export interface Relisting {
+  readonly before: ListingResult;
+  readonly now: ListingResult;
+}
+
 /** Faults that concern the upstream as a whole, not one call. */
 const UNHEALTHY: ReadonlySet<ConnectorFault> = new Set([
   "unreachable",
@@ -110,7 +116,7 @@ export class LiveConnector {
    * Like `list`. @returns the result just before this listing, which an earlier listing may have changed, and the new
    * one
    */
-  listAnew(signal: AbortSignal): Promise<{ readonly before: ListingResult; readonly now: ListingResult }> {
+  listAnew(signal: AbortSignal): Promise<Relisting> {
     return this.#inTurn(async () => {
       const before = this.said;
       await this.#list(signal);

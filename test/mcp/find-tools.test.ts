@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { findTools } from "../../src/mcp/find-tools.ts";
 import type { ToolView } from "../../src/mcp/tool-view.ts";
+import { mostPerTurn } from "../support/loop-turns.ts";
 
 const tool = (title: string, description = ""): ToolView => ({
   name: title.replace(".", "__"),
@@ -18,20 +19,6 @@ const tools = [
 ];
 const found = async (query: string, limit?: number) =>
   (await findTools(1, tools, query, limit)).map(({ title }) => title);
-
-/** Ends with the work. @returns the highest value of `count` that was added in one turn of the event loop */
-async function mostPerTurn(work: Promise<unknown>, count: () => number): Promise<number> {
-  let isDone = false;
-  void work.then(() => {
-    isDone = true;
-  });
-  let most = 0;
-  for (let before = count(); !isDone; before = count()) {
-    await new Promise((resolve) => setImmediate(resolve));
-    most = Math.max(most, count() - before);
-  }
-  return most;
-}
 
 describe("many searches at once", () => {
   /** Counts how often descriptions are read. */
