@@ -20,6 +20,27 @@ test("imports point down, packages stay in their rooms, files are small, exports
   expect(violations(files)).toEqual([]);
 });
 
+/**
+ * A walk that yields with a `setImmediate` of its own shares its turn with the slices of all other walks, and a tenant
+ * can begin many at once. Walks use `takeTurn` instead (`src/base/inflow.ts`).
+ */
+const WITHOUT_TURNS: Readonly<Record<string, string>> = {
+  "base/inflow.ts": "gives the turns",
+  "gate/token-renewal.ts": "one walk of the node at a time",
+  "http/answer/public-files.ts": "bytes in memory; anyone may read, and belongs to no workspace",
+  "http/streams/open-callers.ts": "joins changes of one turn",
+  "mcp/waits.ts": "the end of the process",
+  "store/sqlite/group.ts": "joins transactions of one turn",
+  "tasks/events/log.ts": "joins text of one turn",
+};
+
+test("walks take turns that all workspaces share", async () => {
+  const yielding = (await sources()).filter(
+    ({ path, text }) => !path.startsWith("console/") && text.includes("setImmediate("),
+  );
+  expect(yielding.map(({ path }) => path)).toEqual(Object.keys(WITHOUT_TURNS));
+});
+
 const check = (path: string, text: string) => violations([{ path, text }]);
 
 describe("the checker allows", () => {

@@ -177,6 +177,16 @@ export function enterTurn(workspaceId: number): Promise<void> | undefined {
 }
 
 /**
+ * Takes one of the event loop's turns for a slice of a long walk, which takes about a millisecond. However many walks
+ * run at once, one slice runs per turn, and workspaces take turns. A walk that yields with a `setImmediate` of its own
+ * would share its turn with the slices of all others.
+ * @returns undefined if there is no wait
+ */
+export function takeWholeTurn(workspaceId: number): Promise<void> | undefined {
+  return turns.take(workspaceId, PER_TURN);
+}
+
+/**
  * Reads something whose size is known only once it is read, in one of the event loop's turns. `bytesOf` is 0 if the
  * read is too short to count.
  */

@@ -1,3 +1,4 @@
+import { takeWholeTurn } from "../base/inflow.ts";
 import { type Embedder, EmbeddingFailed, type EmbedOptions } from "../models/embed/embedder.ts";
 import type { Sql } from "../store/db.ts";
 import type { VaultParts } from "./parts.ts";
@@ -17,6 +18,11 @@ export interface PassageToEmbed {
   readonly hash: Uint8Array;
 }
 
+export interface EmbeddingParts {
+  readonly db: Pick<Sql, "get">;
+  readonly spaces: Pick<VaultParts["spaces"], "written">;
+}
+
 export interface PassageLocation {
   readonly workspaceId: number;
   readonly scope: string;
@@ -29,7 +35,7 @@ export interface PassageLocation {
  * @throws EmbeddingFailed
  */
 export async function vectorsOf(
-  { db, spaces }: VaultParts,
+  { db, spaces }: EmbeddingParts,
   embedder: Embedder,
   place: PassageLocation,
   wanted: readonly PassageToEmbed[],
@@ -44,7 +50,10 @@ export async function vectorsOf(
     const known = space && space.dimensions > 0 && (await knownVector(db, space, place, hash));
     if (known) byHash.set(name, known);
     else asked.set(name, embeddedText(title, text));
-    if (index % LOOKS_AT_ONCE === LOOKS_AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
+    if (index % LOOKS_AT_ONCE === LOOKS_AT_ONCE - 1) {
+      const turn = takeWholeTurn(place.workspaceId);
+      if (turn) await turn;
+    }
   }
   const { workspaceId } = place;
   const made = await ask(embedder, [...asked.values()], { workspaceId, signal });
@@ -70,7 +79,7 @@ async function ask(
 }
 
 async function knownVector(
-  sql: Sql,
+  sql: Pick<Sql, "get">,
   space: Space,
   { workspaceId, scope }: PassageLocation,
   hash: Uint8Array,

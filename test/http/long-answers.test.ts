@@ -8,6 +8,7 @@ import type { TextParts } from "../../src/http/answer/json-parts.ts";
 import { LongAnswers } from "../../src/http/answer/long-answers.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { mostPerTurn } from "../support/loop-turns.ts";
 
 const MIB = 1024 * 1024;
 const limits = { perWorkspace: 8 * MIB, whole: 16 * MIB };
@@ -118,6 +119,21 @@ test("a long answer is produced as it is read, and is complete", async () => {
   await reader?.read();
   expect(json.made).toBeLessThan(10);
   await reader?.cancel();
+});
+
+test("the chunks of many long answers share the turns of the event loop", async () => {
+  const { reply } = bench({ perWorkspace: 256 * MIB, whole: 256 * MIB });
+  const all = Array.from({ length: 60 }, () => parts(2 * MIB));
+  const read = all.map(async (json) => {
+    const made = reply({ json });
+    if (!("stream" in made)) throw new Error("it is long");
+    return (await made.stream({}, () => {}).text()).length;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  const made = () => all.reduce((sum, json) => sum + json.made, 0);
+  // Eight chunks are as long as a turn.
+  expect(await mostPerTurn(Promise.all(read), made)).toBeLessThanOrEqual(24);
+  expect(await Promise.all(read)).toEqual(Array(60).fill(2 * MIB));
 });
 
 describe("a stream of several answers that nobody reads", () => {

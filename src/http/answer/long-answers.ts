@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
+import { takeTurn } from "../../base/inflow.ts";
 import type { Log } from "../../base/log.ts";
 import { type FairPlace, FairPlaces } from "../../limits/fair-places.ts";
 import type { StreamReply } from "../endpoint.ts";
@@ -73,7 +74,7 @@ export class LongAnswers {
     return {
       abandon: place.release,
       stream: (own, expire) => {
-        const body = this.#download(answered, encoded(parts), {
+        const body = this.#download(answered, encoded(workspaceId, parts), {
           breakable: (breakOff) => place.endsBy(() => breakOff(new LostPlace())),
           ended() {
             place.release();
@@ -154,11 +155,15 @@ function longParts({ text, json, body }: Reply): BodyParts | null {
   return parts.length > CHUNK ? parts : null;
 }
 
-/** Other work runs between two chunks, because Bun asks for megabytes ahead of a reader. */
-async function* encoded({ parts }: BodyParts): AsyncGenerator<Uint8Array, void> {
+/**
+ * Chunks take turns with all other work, because Bun asks for megabytes ahead of a reader, and a workspace may have
+ * many readers.
+ */
+async function* encoded(workspaceId: number, { parts }: BodyParts): AsyncGenerator<Uint8Array, void> {
   for (const chunk of chunksOf(parts())) {
     yield chunk;
-    await new Promise((resolve) => setImmediate(resolve));
+    const turn = takeTurn(workspaceId, { bytes: chunk.length });
+    if (turn) await turn;
   }
 }
 

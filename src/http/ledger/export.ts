@@ -120,7 +120,10 @@ export class LedgerExports {
     const { order = "asc", after } = selection;
     const page = { order, limit, after, looks: PAGE_BLOCKS };
     const looks = this.#looks(call, request.signal, selection, signed);
-    const found = await this.#reported(call, collectPage(looks, page, request.signal));
+    const found = await this.#reported(
+      call,
+      collectPage(call.caller.workspaceId, looks, page, request.signal),
+    );
     return {
       status: 200,
       text: format.head() + format.lines(found.entries.map(viewEntry)),

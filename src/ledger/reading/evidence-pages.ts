@@ -1,13 +1,14 @@
+import { takeTurn } from "../../base/inflow.ts";
 import { TILE_WIDTH } from "../tiles.ts";
 import type { SeqRange } from "./block-index.ts";
 import type { EntryTest } from "./entry-filter.ts";
 import { blockOf, type EvidenceReader } from "./evidence.ts";
 import { parsedEntry } from "./parsed-entry.ts";
-import type { EntryFilter, ScanResult, StoredEntry } from "./query.ts";
+import { type EntryFilter, LOOK_COST, type ScanResult, type StoredEntry } from "./query.ts";
 
 /**
- * The matching entries of a span in order, one block at a time. A page may be empty. Yields to other work between
- * blocks.
+ * The matching entries of a span in order, one block at a time. A page may be empty. Blocks take turns with all
+ * other work.
  * @throws LedgerChanged
  */
 export async function* evidencePages(
@@ -34,7 +35,8 @@ export async function* evidenceLooks(
       reached,
       isLast: reached === (isUp ? last : first),
     };
-    await new Promise((resolve) => setImmediate(resolve));
+    const turn = takeTurn(evidence.workspaceId, { bytes: LOOK_COST });
+    if (turn) await turn;
   }
 }
 
@@ -46,7 +48,8 @@ export async function* leafPages(
   for (const block of blocksOf({ ...span, order: "asc" })) {
     const leaves = await evidence.leaves(block);
     yield leaves.filter(({ seq }) => seq >= span.first && seq <= span.last);
-    await new Promise((resolve) => setImmediate(resolve));
+    const turn = takeTurn(evidence.workspaceId, { bytes: LOOK_COST });
+    if (turn) await turn;
   }
 }
 

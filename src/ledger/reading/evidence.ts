@@ -25,8 +25,8 @@ export type AdmitRead = () => Promise<void> | undefined;
  */
 export class EvidenceReader {
   readonly size: number;
+  readonly workspaceId: number;
   readonly #sql: Pick<Sql, "all" | "get">;
-  readonly #workspaceId: number;
   readonly #admit: AdmitRead;
   /** Entries after the last complete block. */
   #tail: readonly StoredEntry[] = [];
@@ -40,7 +40,7 @@ export class EvidenceReader {
   private constructor(sql: Pick<Sql, "all" | "get">, workspaceId: number, size: number, admit: AdmitRead) {
     this.#sql = sql;
     this.#admit = admit;
-    this.#workspaceId = workspaceId;
+    this.workspaceId = workspaceId;
     this.size = size;
   }
 
@@ -75,7 +75,7 @@ export class EvidenceReader {
     if (this.#last?.block === block) return this.#last.entries;
     const asked = this.#admit();
     if (asked) await asked;
-    const rows = await this.#sql.all<StoredEntry>(ROWS, [this.#workspaceId, ...placesOf(block)]);
+    const rows = await this.#sql.all<StoredEntry>(ROWS, [this.workspaceId, ...placesOf(block)]);
     const hashes = hashesOf(rows, block);
     const changed = changedIn(rows, hashes);
     // A leaf is returned with its entry, so a leaf that does not match is a change like any other.
@@ -97,7 +97,7 @@ export class EvidenceReader {
     const asked = this.#admit();
     if (asked) await asked;
     const rows = await this.#sql.all<Pick<StoredEntry, "seq" | "leaf">>(LEAVES, [
-      this.#workspaceId,
+      this.workspaceId,
       ...placesOf(block),
     ]);
     requireWhole(rows, block, TILE_WIDTH);
@@ -124,7 +124,7 @@ export class EvidenceReader {
 
   async #open(root: Uint8Array): Promise<void> {
     const first = this.#complete * TILE_WIDTH;
-    const rows = await this.#sql.all<StoredEntry>(ROWS, [this.#workspaceId, first, this.size]);
+    const rows = await this.#sql.all<StoredEntry>(ROWS, [this.workspaceId, first, this.size]);
     requireWhole(rows, this.#complete, this.size - first);
     for (let level = 1, complete = this.#complete; complete > 0; level++) {
       const tile = Math.floor(complete / TILE_WIDTH);
@@ -172,7 +172,7 @@ export class EvidenceReader {
   }
 
   async #stored(level: number, tile: number): Promise<Uint8Array> {
-    return (await readTile(this.#sql, this.#workspaceId, level, tile)) ?? NONE;
+    return (await readTile(this.#sql, this.workspaceId, level, tile)) ?? NONE;
   }
 }
 

@@ -1,3 +1,4 @@
+import { takeTurn } from "../../base/inflow.ts";
 import { SharedWork } from "../../base/shared-work.ts";
 import type { Sql } from "../../store/db.ts";
 import { type LedgerFaults, reportChanged } from "../faults.ts";
@@ -16,6 +17,7 @@ import {
   type EntryFilter,
   type EntryPage,
   type EntryPageRows,
+  LOOK_COST,
   type ScanResult,
   type StoredEntry,
   waysOf,
@@ -80,7 +82,7 @@ export class LedgerLists {
       if (order === "asc") first = Math.max(first, after + 1);
       else last = Math.min(last, after - 1);
     }
-    return collectPage(reading.looks(filter, { first, last, order }, limit + 1), page, signal);
+    return collectPage(workspaceId, reading.looks(filter, { first, last, order }, limit + 1), page, signal);
   }
 
   /** All matching entries of a span in order, in batches that may be empty. @throws LedgerChanged */
@@ -92,7 +94,8 @@ export class LedgerLists {
     const reading = this.#reading(workspaceId);
     for await (const { entries, isLast } of reading.looks(filter, span, AT_ONCE)) {
       yield entries;
-      if (!isLast) await new Promise((resolve) => setImmediate(resolve));
+      const turn = isLast ? undefined : takeTurn(workspaceId, { bytes: LOOK_COST });
+      if (turn) await turn;
     }
   }
 
@@ -186,7 +189,9 @@ class ListReading {
         if (entry) found.push(entry);
       }
       unchecked += 1;
-      if (unchecked % UNCHECKED_AT_ONCE === 0) await new Promise((resolve) => setImmediate(resolve));
+      const turn =
+        unchecked % UNCHECKED_AT_ONCE === 0 ? takeTurn(this.#workspaceId, { bytes: LOOK_COST }) : undefined;
+      if (turn) await turn;
     }
     return new Map(found.map((entry) => [entry.seq, entry]));
   }
@@ -301,7 +306,8 @@ class ListReading {
       const isDone =
         reached === (isUp ? last : first) || entries.length >= most || count === UNCHECKED_AT_ONCE;
       if (isDone || this.#isTail(block + step) || this.#known(block + step)) return { entries, reached };
-      await new Promise((resolve) => setImmediate(resolve));
+      const turn = takeTurn(this.#workspaceId, { bytes: LOOK_COST });
+      if (turn) await turn;
     }
   }
 

@@ -1,3 +1,4 @@
+import { takeTurn } from "../../base/inflow.ts";
 import type { Sql } from "../../store/db.ts";
 import { INDEXED, indexKey, OVERSIGHT_KEY } from "./block-index.ts";
 
@@ -66,8 +67,15 @@ export interface StoredEntry {
  */
 const LOOK_LIMIT = 64;
 
+/**
+ * The cost of a read apart from its rows, which take turns themselves: it may scan the index of half a million entries
+ * or check blocks. In bytes that are measured in the same time (see `Arrival`).
+ */
+export const LOOK_COST = 128 * 1024;
+
 /** Collects reads into one page, in order: at most `limit` entries, and where to continue. */
 export async function collectPage(
+  workspaceId: number,
   looks: AsyncIterable<ScanResult>,
   page: EntryPage,
   signal?: AbortSignal,
@@ -84,7 +92,8 @@ export async function collectPage(
       reached = look.reached;
       break;
     }
-    await new Promise((resolve) => setImmediate(resolve));
+    const turn = takeTurn(workspaceId, { bytes: LOOK_COST });
+    if (turn) await turn;
   }
   const entries = found.slice(0, limit);
   const end = entries.at(-1);

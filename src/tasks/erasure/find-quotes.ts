@@ -1,3 +1,4 @@
+import { takeWholeTurn } from "../../base/inflow.ts";
 import { endOfSlice } from "../../ledger/erase.ts";
 import type { ErasedPayload } from "../../ledger/proof/erasure.ts";
 import { type LedgerLists, requireSigned } from "../../ledger/reading/lists.ts";
@@ -119,7 +120,8 @@ export class QuoteSearch {
       if (to === null) break;
       for (const row of await this.#rows(to)) await this.#take(found, row);
       this.#after = to;
-      await new Promise((resolve) => setImmediate(resolve));
+      const turn = takeWholeTurn(workspaceId);
+      if (turn) await turn;
     }
     // Tasks that continue these tasks are found even if all texts of these are gone.
     for (const task of earlier) begin(found, task);

@@ -1,4 +1,5 @@
 import { Problem } from "../../base/errors.ts";
+import { takeWholeTurn } from "../../base/inflow.ts";
 import type { Call } from "../../gate/call.ts";
 import type { RunningCalls } from "../../gate/direct/running-calls.ts";
 import type { LedgerHistories } from "../../gate/ledger-histories.ts";
@@ -271,6 +272,7 @@ async function payloadsOf({ db, lists }: EraserReads, task: Task): Promise<Erase
     await requireSigned(lists, workspaceId, rows);
     found.push(...rows);
     after = end;
-    await new Promise((resolve) => setImmediate(resolve));
+    const turn = takeWholeTurn(workspaceId);
+    if (turn) await turn;
   }
 }
