@@ -155,6 +155,9 @@ export class TaskRun {
     const { workspaceId, agentId, tier, createdBy, eventCeiling } = this.#task;
     const { rights, journal } = run;
     const { messages, isInStep, asked } = run.progress;
+    const user = { tools: rights.agent.tools, scopes: rights.scopes };
+    const turn = tools.turnToFind(workspaceId, this.#task.tools, user);
+    if (turn) await turn;
     const { agent } = rights;
     // The agent and the connectors may have changed since the task was accepted. A new task whose tools are gone does
     // not begin. A resumed task continues without them: calls to these tools are refused, and the model is told.
@@ -166,7 +169,6 @@ export class TaskRun {
       models = modelGateway.open(() => rights.agent.tierPolicy, tier, workspaceId);
       // Only a run that resumes after a decision makes approved calls.
       if (asked.size > 0) rights.offer(offered);
-      const user = { tools: agent.tools, scopes: rights.scopes };
       const actor = { workspaceId, agentId, actor: createdBy, via: this.#log.via };
       taskTools = tools.resolve(workspaceId, offered, user, actor);
     } catch (error) {
