@@ -28,7 +28,7 @@ export interface ModelEvidenceParts
 /** A model call whose intent is on disk. */
 interface ModelIntent {
   readonly seq: number;
-  /** Whether the request was measured, for a budget. */
+  /** Whether the request was measured, because the model has a price. */
   readonly isMeasured: boolean;
 }
 
@@ -79,15 +79,15 @@ export class ModelEvidence {
         return null;
       }
       let isMeasured = false;
-      const reserved = await reserve(tx, {
-        spender: { workspaceId, agent },
-        owner: id,
-        expected: () =>
-          expectedCost(modelGateway.price(model), estimates.of(workspaceId), model, () => {
-            isMeasured = true;
-            return call.sentBytes();
-          }),
-      });
+      const sentBytes = (): number => {
+        isMeasured = true;
+        return call.sentBytes();
+      };
+      const price = modelGateway.price(model);
+      const expected = () => expectedCost(price, estimates.of(workspaceId), model, sentBytes);
+      // Without a budget nothing is reserved, but a lost call still has a price.
+      const reserved =
+        (await reserve(tx, { spender: { workspaceId, agent }, owner: id, expected })) || expected();
       const detail = { attempt, step, ...(reserved === 0 ? {} : { reserved }) };
       const draft = { phase: "intent", action: "model.call", outcome: "allowed", model, detail } as const;
       const seq = await ledger.append(tx, workspaceId, evidence.draft(draft));
