@@ -232,12 +232,12 @@ export class ModelAttempt {
   }
 
   #usageOf(end: AttemptEnd): TokenUsage {
-    const { bytes, textBytes } = this.#sent;
+    const { bytes, contentBytes, textBytes } = this.#sent;
     const usage = usageOf({
       ending: this.#endingOf(end),
       received: { bytes: this.receivedBytes },
       sentBytes: () => bytes,
-      contentBytes: () => textBytes,
+      contentBytes: () => contentBytes,
       exceedsText: (most) => textBytes > most,
       wasOpened: this.wasOpened,
     });

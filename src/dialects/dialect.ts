@@ -7,8 +7,14 @@ import type { Translation, VectorTranslation } from "./translation/translation.t
 
 /** The numbers that a request's cost is estimated from. */
 export interface RequestSize {
-  /** Size in bytes of the whole request, and of the text in it. */
+  /**
+   * Size in bytes of the whole request with everything that it refers to. A file that it only names counts
+   * NAMED_FILE_BYTES. The cost of the call is reserved by it.
+   */
   readonly bytes: number;
+  /** The bytes of it that a model reads. A call without a count from its provider is charged by them. */
+  readonly contentBytes: number;
+  /** The bytes of it that are certainly text. A provider's count that is too low for them is not believed. */
   readonly textBytes: number;
   /** How many answers are requested. */
   readonly answers: number;

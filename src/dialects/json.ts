@@ -27,7 +27,11 @@ export function countOf(value: unknown): number {
 const ENCODED = /^[A-Za-z0-9+/_=-]*$/;
 const LONGEST_WORD = 4_096;
 
-/** Size in bytes of the text in a JSON value, without files that are sent as data. */
+/**
+ * Size in bytes of what is certainly text in a JSON value: without anything that may be a file sent as data. Only to
+ * judge whether a provider's count is too low. Text that looks like a file does not count, so nothing is charged by
+ * it.
+ */
 export function textBytesOf(root: unknown): number {
   if (typeof root === "string") return isFile(root) ? 0 : Buffer.byteLength(root);
   let bytes = 0;
@@ -39,6 +43,27 @@ export function textBytesOf(root: unknown): number {
     }
   }
   return bytes;
+}
+
+/** Size in bytes of everything that is written in a JSON value: texts, names, numbers. */
+export function allTextBytes(root: unknown): number {
+  if (!isContainer(root)) return Buffer.byteLength(String(root ?? ""));
+  let bytes = 0;
+  const waiting: object[] = [root];
+  for (let container = waiting.pop(); container !== undefined; container = waiting.pop()) {
+    const isList = Array.isArray(container);
+    for (const [name, value] of Object.entries(container)) {
+      if (!isList) bytes += Buffer.byteLength(name);
+      if (isContainer(value)) waiting.push(value);
+      else bytes += Buffer.byteLength(String(value));
+    }
+  }
+  return bytes;
+}
+
+/** Whether a text can be base64. */
+export function isEncoded(text: string): boolean {
+  return ENCODED.test(text);
 }
 
 function isContainer(value: unknown): value is object {

@@ -78,7 +78,7 @@ export class TokenCounter {
     route.policy.refuseEnded();
     // If the provider of the first model cannot count tokens, the prompt is not sent anywhere.
     const counting = route.models[0] && isNative(route.models[0]) ? route.models.filter(isNative) : [];
-    if (counting.length === 0) return { estimated: estimateTokens(route.request.size.textBytes) };
+    if (counting.length === 0) return { estimated: estimateTokens(route.request.size.contentBytes) };
     const { workspaceId } = call.caller;
     const { agent } = route;
     const open = new ClientCall(this.#parts.direct.running, { workspaceId, agent, ...client });

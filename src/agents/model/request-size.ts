@@ -30,7 +30,7 @@ interface Measure {
  * Providers scale images down, and bill a page of a PDF like an image. Without a count from the provider, a file is
  * charged as at most this many bytes, four of which are estimated to be one token.
  */
-const FILE_CONTENT = 256 * 1024;
+export const FILE_CONTENT = 256 * 1024;
 /** At least the overhead of any provider's dialect: roles, types, quotes, names, the keys of a tool's definition. */
 const OVERHEAD = {
   ...{ message: 64, call: 192, tool: 160, isSigned: true },

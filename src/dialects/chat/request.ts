@@ -3,6 +3,8 @@ import { AccountIds } from "../account-ids.ts";
 import type { DialectRequest } from "../dialect.ts";
 import { countOf, field, textBytesOf } from "../json.ts";
 import { type Edit, edited, findMembers, MemberNames } from "../request-bytes.ts";
+import { contentSizeOf } from "../sent-files.ts";
+import { filesInMessages } from "./files.ts";
 import { withoutOwnSignatures } from "./own-signatures.ts";
 import { ChatStreamReader } from "./stream.ts";
 
@@ -33,12 +35,14 @@ export function readChatRequest(bytes: Uint8Array, value: unknown): DialectReque
   const isStream = stream === true;
   const wantsUsage = field(options, "include_usage") === true;
   const answers = answersOf(field(value, "n") ?? 1);
+  const { contentBytes, namedBytes } = contentSizeOf(value, filesInMessages(field(value, "messages")));
   const ownSignatures = withoutOwnSignatures(bytes, value);
   return {
     model,
     isStream,
     size: {
-      bytes: bytes.length,
+      bytes: bytes.length + namedBytes,
+      contentBytes,
       textBytes: textBytesOf(value),
       answers,
       mostTokens: countOf(field(value, "max_completion_tokens")) || countOf(field(value, "max_tokens")),

@@ -49,10 +49,11 @@ function readEmbeddingsRequest(bytes: Uint8Array, value: unknown): DialectReques
     throw invalidField("/encoding_format", "must be float or base64");
   }
   const format: VectorFormat = given;
+  const inputBytes = inputBytesOf(field(value, "input"));
   return {
     model,
     isStream: false,
-    size: { bytes: bytes.length, textBytes: inputBytesOf(field(value, "input")), answers: 1, mostTokens: 0 },
+    size: { bytes: bytes.length, contentBytes: inputBytes, textBytes: inputBytes, answers: 1, mostTokens: 0 },
     bytesFor: (name) => edited(bytes, [{ ...named, text: JSON.stringify(name) }]),
     readStream: () => {
       throw new Error("embeddings are never streamed");

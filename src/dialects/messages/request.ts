@@ -3,6 +3,8 @@ import { AccountIds } from "../account-ids.ts";
 import type { DialectRequest } from "../dialect.ts";
 import { countOf, field, textBytesOf } from "../json.ts";
 import { edited, findMembers, MemberNames } from "../request-bytes.ts";
+import { contentSizeOf } from "../sent-files.ts";
+import { filesInMessages } from "./files.ts";
 import { withoutOwnThoughts } from "./own-thoughts.ts";
 import { MessagesStreamReader } from "./stream.ts";
 
@@ -21,12 +23,14 @@ export function readMessagesRequest(bytes: Uint8Array, value: unknown): DialectR
   if (stream !== undefined && stream !== null && typeof stream !== "boolean") {
     throw invalidField("/stream", "must be true or false");
   }
+  const { contentBytes, namedBytes } = contentSizeOf(value, filesInMessages(field(value, "messages")));
   const ownThoughts = withoutOwnThoughts(bytes, value);
   return {
     model,
     isStream: stream === true,
     size: {
-      bytes: bytes.length,
+      bytes: bytes.length + namedBytes,
+      contentBytes,
       textBytes: textBytesOf(value),
       answers: 1,
       mostTokens: countOf(field(value, "max_tokens")),

@@ -14,8 +14,10 @@ import {
   type RequestMembers,
   removals,
 } from "../request-bytes.ts";
+import { contentSizeOf } from "../sent-files.ts";
 import { isPacked } from "../translation/signatures.ts";
 import { unsupported } from "../translation/unsupported.ts";
+import { filesInRequest } from "./files.ts";
 import { hostedTools } from "./hosted-tools.ts";
 import { containersIn, referencesIn } from "./references.ts";
 import { wholeInput } from "./stored/conversation.ts";
@@ -152,17 +154,19 @@ export function responsesRequest(
   keepAnswer?: StoreAnswer,
 ): DialectRequest {
   const { bytes, value, model, isStream, isKept } = request;
-  const textBytes = textBytesOf(value);
+  const linkedBytes = links?.bytes ?? 0;
+  const { contentBytes, namedBytes } = contentSizeOf(value, filesInRequest(value));
   const { start = 0, end = 0 } = request.members.spans.get("input") ?? {};
-  const conversation = end - start + (links?.bytes ?? 0);
+  const conversation = end - start + namedBytes + linkedBytes;
   const keeper = new ResponseKeeper(conversation, parts);
   const keep: DialectRequest["keep"] = keepAnswer && ((tx, answer) => keepAnswer(tx, answer, conversation));
   return {
     model,
     isStream,
     size: {
-      bytes: bytes.length + (links?.bytes ?? 0),
-      textBytes: textBytes + (links?.bytes ?? 0),
+      bytes: bytes.length + namedBytes + linkedBytes,
+      contentBytes: contentBytes + linkedBytes,
+      textBytes: textBytesOf(value) + linkedBytes,
       answers: 1,
       mostTokens: countOf(field(value, "max_output_tokens")),
     },

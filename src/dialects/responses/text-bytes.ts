@@ -1,19 +1,27 @@
-import { textBytesOf } from "../json.ts";
+import { allTextBytes } from "../json.ts";
 
-/** Members of an item that the model did not write: names, and the results of tools that the provider runs. */
+/** Members of an item that the model did not write: names, files, and the results of tools that the provider runs. */
 const NOT_WRITTEN: ReadonlySet<string> = new Set([
   ...["id", "type", "status", "role", "call_id", "container_id", "server_label", "phase", "namespace"],
   ...["encrypted_content", "result", "results", "output", "outputs", "tools", "annotations", "logprobs"],
+  "data",
 ]);
 
-/** Size in bytes of the text that the model wrote in a response's output. */
+/**
+ * Size in bytes of the text that the model wrote in a response's output. It counts in full, however much it looks
+ * like a file.
+ */
 export function responseTextBytes(output: unknown): number {
-  return Array.isArray(output) ? textBytesOf(output.map(writtenIn)) : 0;
+  return Array.isArray(output) ? output.reduce((sum: number, item) => sum + writtenBytes(item), 0) : 0;
 }
 
-function writtenIn(item: unknown): unknown {
-  if (typeof item !== "object" || item === null) return null;
-  const written = Object.entries(item).filter(([name]) => !NOT_WRITTEN.has(name));
-  // Parts of a message or of reasoning have these members too.
-  return written.map(([, value]) => (Array.isArray(value) ? value.map(writtenIn) : value));
+function writtenBytes(item: unknown): number {
+  if (typeof item !== "object" || item === null) return allTextBytes(item);
+  let bytes = 0;
+  for (const [name, value] of Object.entries(item)) {
+    if (NOT_WRITTEN.has(name)) continue;
+    // Parts of a message or of reasoning have these members too.
+    bytes += Array.isArray(value) ? responseTextBytes(value) : allTextBytes(value);
+  }
+  return bytes;
 }
