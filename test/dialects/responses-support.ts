@@ -42,6 +42,7 @@ providers:
   chat: { kind: openai-compatible, base_url: ${url}, api_key: sk-upstream }
 models:
   up/priced: { input: 1, output: 2 }
+  second/priced: { input: 1, output: 2 }
 tiers:
   1: { name: small, models: [up/first, up/next] }
   2: { name: large, models: [up/large] }

@@ -1,5 +1,5 @@
 /** How much of an earlier conversation is read, held in memory and counted. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { until } from "../../support/until.ts";
 import {
   freshId,
@@ -174,3 +174,38 @@ test("texts that are read count towards their workspace's memory", async () => {
   leave.abort();
   await until(async () => (await stage.ask("GET", `/${id}`)).status === 200);
 }, 120_000);
+
+describe("a call reserves", () => {
+  /** What a call of a model with a price has reserved. */
+  async function reservedFor(request: object): Promise<number> {
+    stage.upstream.script("priced", { response: responseOf([textItem("done")]) });
+    const sent = await stage.post(JSON.stringify({ model: "up/priced", ...request }));
+    expect(sent.response.status).toBe(200);
+    const [intent] = await stage.entriesOf(sent.response);
+    return Number(intent?.detail?.reserved);
+  }
+
+  const BYTES = 100_000;
+  /** The lowest ratio of tokens to bytes that is ever assumed, at a price of 1,000 micro-credits for a token. */
+  const LEAST_FOR_EACH_BYTE = 1_000 / 3;
+
+  test("for an item as often as it is named, if the item's own provider reads it", async () => {
+    const { item } = await say("y".repeat(BYTES), { input: "a long text" });
+    const naming = (times: number) => Array(times).fill({ type: "item_reference", id: item });
+    const once = await reservedFor({ input: naming(1) });
+    const often = await reservedFor({ input: naming(50) });
+    expect(often - once).toBeGreaterThan(49 * BYTES * LEAST_FOR_EACH_BYTE);
+  });
+
+  test("for a file that an earlier request named by its address", async () => {
+    const content = [{ type: "input_file", file_url: "https://files.example/a.pdf" }];
+    const named = await say("read", { input: [{ role: "user", content }] });
+    const none = await say("read", { input: [{ role: "user", content: "hi" }] });
+    for (const model of ["up/priced", "second/priced"]) {
+      const further = async ({ id }: { id: string }) =>
+        reservedFor({ model, input: "and?", previous_response_id: id });
+      const difference = (await further(named)) - (await further(none));
+      expect(difference).toBeGreaterThan(256 * 1024 * LEAST_FOR_EACH_BYTE);
+    }
+  });
+});

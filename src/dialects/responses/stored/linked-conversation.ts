@@ -1,6 +1,8 @@
 import { invalidField, Problem } from "../../../base/errors.ts";
 import { takeTurn } from "../../../base/inflow.ts";
 import { field } from "../../json.ts";
+import { namedBytesOf } from "../../sent-files.ts";
+import { filesInItems } from "../files.ts";
 import { referenceOf, requireContainers } from "../references.ts";
 import { type OwnedResponse, unknownResponse } from "./owned-response.ts";
 import { ConversationSize, conversationTooLong, type JsonSize, membersOf, memoryOf, sizeOf } from "./size.ts";
@@ -19,7 +21,10 @@ export interface ResponseLinks {
   readonly before: readonly ConversationItem[];
   /** The items that the request names by id. */
   readonly items: ReadonlyMap<string, ConversationItem>;
-  /** Size in bytes of this text as a provider reads it. */
+  /**
+   * Size in bytes of this text as a provider reads it: each item as often as it is sent, and NAMED_FILE_BYTES for each
+   * file that an item only names.
+   */
   readonly bytes: number;
   /** Whether this provider knows all of these ids. */
   isKnownTo(provider: string): boolean;
@@ -68,6 +73,7 @@ export async function resolveLinks(
   const chain = new LinkedChain(parts);
   if (previous !== null) await chain.readBefore(previous);
   for (const id of references) await chain.readItem(id);
+  chain.countReferences(input);
   requireContainers(containers, chain.outputsFor(providers ?? []));
   const isKnown = providers?.every((provider) => chain.isKnownTo(provider)) ?? false;
   if (!isKnown) await chain.readWhole(input);
@@ -103,6 +109,10 @@ class LinkedChain implements ResponseLinks {
   readonly #answers = new ConversationSize(Infinity);
   /** The conversation as it is sent. Each item counts as often as it occurs. */
   readonly #sent = new ConversationSize();
+  /** The bytes of the items that the request names, each as often as it is named. */
+  #referenceBytes = 0;
+  /** The bytes that count for the files that earlier requests name. */
+  #namedFileBytes = 0;
   readonly #reading: HoldMemory;
   #last: Step | null = null;
   #isWhole = false;
@@ -113,10 +123,9 @@ class LinkedChain implements ResponseLinks {
   }
 
   get bytes(): number {
-    if (this.#isWhole) return this.#sent.bytes;
+    if (this.#isWhole) return this.#sent.bytes + this.#namedFileBytes;
     // Until the conversation is read, its length is known from the last response.
-    const before = this.#last?.response.row.bytes ?? 0;
-    return [...this.items.values()].reduce((sum, item) => sum + this.#sizeOf(item).bytes, before);
+    return (this.#last?.response.row.bytes ?? 0) + this.#referenceBytes;
   }
 
   /**
@@ -148,6 +157,14 @@ class LinkedChain implements ResponseLinks {
     if (made === null) return;
     this.items.set(id, made.item);
     this.#named.add(made.step);
+  }
+
+  /** Counts the items that the request names. @param input the request's own items */
+  countReferences(input: readonly unknown[]): void {
+    for (const item of input) {
+      const named = this.items.get(referenceOf(item) ?? "");
+      if (named) this.#referenceBytes += this.#sizeOf(named).bytes;
+    }
   }
 
   /** Assembles the conversation. @param input the request's own items */
@@ -183,7 +200,10 @@ class LinkedChain implements ResponseLinks {
       const named = id === null ? null : await this.#item(id, "/previous_response_id");
       const each = named?.item ?? { item, provider: null };
       const size = this.#count(each);
-      if (!named) own.add(size);
+      if (!named) {
+        own.add(size);
+        this.#namedFileBytes += namedBytesOf(filesInItems([item]));
+      }
       items.push(each);
     }
     this.#parts.hold(memoryOf(own));
