@@ -22,7 +22,7 @@ export interface BodyLimits {
   readonly bytes: number;
   /** Maximum total size in bytes of the events of an event stream. Default: unlimited. */
   readonly streamBytes?: number | undefined;
-  /** The limit that event streams share. By default, each has only its own limits. */
+  /** The limit that bodies share. By default, each has only its own limits. */
   readonly memory?: BodyMemory | undefined;
   readonly tooLarge: () => Error;
   /** Limits of the JSON in a body or in each event. Default: MAX_NESTING and MAX_MEMBERS. */
@@ -64,7 +64,8 @@ function eventsCheckOf(type: string): ((limits: BodyLimits) => Check) | undefine
 
 /** `capBody` for a body that is never read as events: `bytes` limits the whole. */
 export function capWhole(response: Response, limits: BodyLimits): Response {
-  return checked(response, { check: checkWhole(limits), slice: WHOLE_SLICE, inflow: limits.inflow });
+  const { inflow, memory } = limits;
+  return checked(response, { check: checkWhole(limits), slice: WHOLE_SLICE, inflow, memory });
 }
 
 function checkEvents({ bytes, streamBytes, json, tooLarge, jsonTooLarge }: BodyLimits): Check {

@@ -3,6 +3,7 @@ import { CLIENT_CONVERSATION } from "../agents/extractive/model.ts";
 import { Problem } from "../base/errors.ts";
 import { takeTurn } from "../base/inflow.ts";
 import type { ValueCheck } from "../connectors/arguments/check.ts";
+import { AnswerShare } from "../models/answer-memory.ts";
 import type { ClientModel, NativeModel } from "../models/gateway.ts";
 import type { ClientRequest } from "./client-request.ts";
 import type { DialectRequest } from "./dialect.ts";
@@ -132,13 +133,19 @@ async function callableModel(
     id: model.id,
     hide: model.hide,
     async send({ via, signal, workspaceId, renew, used }) {
-      const made = await embedAll(embedding, {
-        ...{ values, dimensions, headers: via, signal, renew },
-        used: (tokens) => used(vectorUsage(tokens)),
-      });
-      const { tokens } = made;
-      const { hide } = model;
-      return new VectorAnswer(vectors.answer(client.value, made, model.id), { tokens, hide, workspaceId });
+      const share = new AnswerShare();
+      try {
+        const made = await embedAll(embedding, {
+          ...{ values, dimensions, headers: via, signal, share, renew },
+          used: (tokens) => used(vectorUsage(tokens)),
+        });
+        const { tokens } = made;
+        const parts = { tokens, hide: model.hide, workspaceId, share };
+        return new VectorAnswer(vectors.answer(client.value, made, model.id), parts);
+      } catch (error) {
+        share.leave();
+        throw share.failure ?? error;
+      }
     },
   };
 }

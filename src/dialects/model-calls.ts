@@ -338,6 +338,7 @@ export class ModelCalls {
     const body = request.answer?.(received) ?? received;
     const withheld = await attempt.settle({ status: "succeeded", output: request.evidence?.(text) ?? text });
     if (withheld) throw withheld;
+    answer.end();
     leave();
     const { model, intent } = attempt;
     return { contentType: "application/json", model, intent, body };

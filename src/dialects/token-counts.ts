@@ -13,7 +13,7 @@ import { lateDraft, usageRecordOf, withoutOutput } from "../gate/direct/settle-d
 import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { ClientModel, ModelGateway, NativeModel } from "../models/gateway.ts";
-import type { NativeRequest } from "../models/native.ts";
+import type { NativeAnswer, NativeRequest } from "../models/native.ts";
 import { StoreUnavailable } from "../store/db.ts";
 import type { CallPolicyParts } from "./call-policy.ts";
 import { ClientCall } from "./client-call.ts";
@@ -150,12 +150,7 @@ export class TokenCounter {
     try {
       const answer = await native.send({ ...sent, suffix: PATH + query, signal });
       if (answer.status !== 200) return { status: "failed", failure: await refusedFailure(answer) };
-      const blocks = new ByteBlocks();
-      for (let part = await answer.read(); part; part = await answer.read()) blocks.add(part);
-      const output = blocks.joined();
-      const value = parsedOrNothing(output.toString());
-      if (value === undefined || isErrorAnswer(value)) throw new UnfinishedAnswer("error");
-      return { status: "succeeded", output };
+      return { status: "succeeded", output: await readCount(answer) };
     } catch (error) {
       if (!signal.aborted) return { status: "failed", failure: thrownFailure(error, hide) };
       const { reason } = signal;
@@ -205,6 +200,20 @@ export class TokenCounter {
         "The evidence ledger cannot be written, so the answer is withheld.",
       );
     }
+  }
+}
+
+/** @throws UnfinishedAnswer if it is an error; whatever reading throws */
+async function readCount(answer: NativeAnswer): Promise<Buffer<ArrayBuffer>> {
+  try {
+    const blocks = new ByteBlocks();
+    for (let part = await answer.read(); part; part = await answer.read()) blocks.add(part);
+    const output = blocks.joined();
+    const value = parsedOrNothing(output.toString());
+    if (value === undefined || isErrorAnswer(value)) throw new UnfinishedAnswer("error");
+    return output;
+  } finally {
+    answer.end();
   }
 }
 

@@ -1,8 +1,14 @@
 import { ByteBlocks } from "../base/byte-blocks.ts";
+import { takeTurn } from "../base/inflow.ts";
 import type { ModelAttempt } from "./attempt.ts";
 import type { DialectApi } from "./dialect.ts";
 import type { DialectAnswer } from "./dialect-answer.ts";
 import { UnfinishedAnswer } from "./failures.ts";
+
+/** The part of an attempt that reading its answer needs. */
+interface WholeAttempt extends Pick<ModelAttempt, "reported" | "receivedBytes" | "begins"> {
+  readonly call: { readonly caller: { readonly workspaceId: number } };
+}
 
 /**
  * Reads an answer that is not streamed, and tells the attempt what it reports.
@@ -10,7 +16,7 @@ import { UnfinishedAnswer } from "./failures.ts";
  */
 export async function readWhole(
   api: Pick<DialectApi, "answersInTokens" | "summarize">,
-  attempt: ModelAttempt,
+  attempt: WholeAttempt,
   answer: DialectAnswer,
 ): Promise<{ readonly received: Buffer<ArrayBuffer>; readonly text: string }> {
   const blocks = new ByteBlocks();
@@ -18,6 +24,10 @@ export async function readWhole(
     blocks.add(part);
     if (api.answersInTokens) attempt.receivedBytes += part.length;
   }
+  // Joining and decoding cannot be interrupted, so they take one turn.
+  const turn = takeTurn(attempt.call.caller.workspaceId, { bytes: blocks.length });
+  if (turn) await turn;
+  if (answer.failure) throw answer.failure;
   const received = blocks.joined();
   const text = received.toString();
   const { isError, reported, textBytes } = api.summarize(text);

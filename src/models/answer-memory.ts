@@ -62,3 +62,34 @@ export class AnswerMemory implements BodyMemory {
 
 /** All providers of this process share one limit, as they share its memory. */
 export const SHARED_ANSWER_MEMORY = new AnswerMemory();
+
+/** The share of one answer in the memory of all answers in progress. MUST be left. */
+export class AnswerShare {
+  readonly #share: BodyShare;
+  readonly #failing = new AbortController();
+
+  constructor(memory: BodyMemory = SHARED_ANSWER_MEMORY) {
+    this.#share = memory.enter((error) => this.#failing.abort(error));
+  }
+
+  /** Aborts with `failure`. */
+  get signal(): AbortSignal {
+    return this.#failing.signal;
+  }
+
+  /** The error if this answer had to give up its memory; otherwise null. */
+  get failure(): Error | null {
+    return this.signal.aborted ? this.signal.reason : null;
+  }
+
+  /** @throws AnswerTooLarge if this answer has to give up its memory, or has done so before */
+  add(bytes: number): void {
+    if (!this.signal.aborted) this.#share.add(bytes);
+    this.signal.throwIfAborted();
+  }
+
+  /** Safe to call more than once. */
+  leave(): void {
+    this.#share.leave();
+  }
+}

@@ -1,12 +1,11 @@
 import { AnswerTooLarge } from "../agents/index.ts";
-import type { BodyShare } from "../base/capped-body.ts";
 import type { Clock } from "../base/clock.ts";
 import { Inflow } from "../base/inflow.ts";
 import { createMask } from "../base/masking/mask.ts";
 import { openFilesReserve } from "../base/open-files/reserve.ts";
 import { requireUncompressed, uncompressed } from "../base/uncompressed.ts";
 import type { ProviderConfig, ProviderKind } from "../config/config.ts";
-import { SHARED_ANSWER_MEMORY } from "./answer-memory.ts";
+import { AnswerShare } from "./answer-memory.ts";
 import { baseUrlOf, queryOf } from "./providers/base-url.ts";
 import { SilenceTimer } from "./silence.ts";
 
@@ -213,7 +212,7 @@ async function request(
   return requireUncompressed(await fetch(url, { ...options, ...uncompressed(headers) }));
 }
 
-/** An answer whose body is read part by part, at the reader's pace. MUST be read to its end, or ended. */
+/** An answer whose body is read part by part, at the reader's pace. MUST be ended, even if it was read to its end. */
 export class NativeAnswer {
   readonly status: number;
   readonly headers: Headers;
@@ -224,10 +223,8 @@ export class NativeAnswer {
     | undefined;
   readonly #silence: SilenceTimer;
   readonly #inflow: Inflow;
-  readonly #share: BodyShare;
+  readonly #share = new AnswerShare();
   #bytes = 0;
-  #failure: Error | null = null;
-
   readonly #mostBytes: number;
 
   constructor(
@@ -243,10 +240,13 @@ export class NativeAnswer {
     this.#reader = body?.getReader();
     this.#silence = silence;
     this.#inflow = inflow;
-    this.#share = SHARED_ANSWER_MEMORY.enter((error) => {
-      this.#failure = error;
-      this.end();
-    });
+    // A silent answer fails at once.
+    this.#share.signal.addEventListener("abort", () => this.end(), { once: true });
+  }
+
+  /** The error if its memory was needed, even after it was read; otherwise null. */
+  get failure(): Error | null {
+    return this.#share.failure;
   }
 
   /**
@@ -257,11 +257,11 @@ export class NativeAnswer {
     this.#silence.resume();
     try {
       const part = await this.#reader?.read();
-      if (this.#failure) throw this.#failure;
+      if (this.failure) throw this.failure;
       if (this.#silence.signal.aborted) throw this.#silence.signal.reason;
       this.#silence.pause();
       if (!part?.value) {
-        this.end();
+        this.#silence.end();
         return undefined;
       }
       this.#bytes += part.value.length;
@@ -276,7 +276,7 @@ export class NativeAnswer {
     }
   }
 
-  /** Ends the request if it is still in progress. */
+  /** Ends the request if it is still in progress, and gives up the answer's memory. */
   end(): void {
     this.#silence.end();
     this.#share.leave();

@@ -1,5 +1,8 @@
 /** Embeddings of a provider that does not speak OpenAI's dialect, with OpenAI's own client. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { AnswerTooLarge } from "../../src/agents/index.ts";
+import { embedAll, VectorAnswer } from "../../src/dialects/translation/vectors.ts";
+import { AnswerMemory, AnswerShare, SHARED_ANSWER_MEMORY } from "../../src/models/answer-memory.ts";
 import { until } from "../support/until.ts";
 import { openTranslationStage, type TranslationStage } from "./chat/translation-support.ts";
 
@@ -11,6 +14,10 @@ beforeAll(async () => {
 afterAll(() => stage.stop());
 
 const MODEL = "gemini/vectors";
+const MIB = 1024 * 1024;
+/** Bytes of each answer that do not count, and how many more all answers may have together. */
+const ORDINARY = 8 * MIB;
+const MOST = 512 * MIB;
 
 test.each(["float", "base64", undefined] as const)("come in the format %p, exactly", async (format) => {
   const { data, model, object } = await stage.client.embeddings.create({
@@ -106,4 +113,69 @@ test("requests that were answered before one failed are charged", async () => {
   const last = (await stage.lastEntries()).at(-1);
   expect(last).toMatchObject({ outcome: "failed" });
   expect(last?.detail?.input_tokens).toBe(25_000);
+});
+
+test("count in the memory that all answers in progress share, until they are handed over", async () => {
+  stage.google.script("vectors", { numbers: 8_192 });
+  let failures = 0;
+  const other = SHARED_ANSWER_MEMORY.enter(() => failures++);
+  try {
+    // The other answer takes all memory, less than a vector in the request below.
+    other.add(ORDINARY + MOST - 8_192 * 8);
+    const request = { model: MODEL, input: Array.from({ length: 150 }, () => "text") };
+    // Vectors of 10 MB, and as much text, need more than an ordinary answer has.
+    expect((await stage.post("/v1/embeddings", request)).status).toBe(200);
+    expect(failures).toBe(1);
+  } finally {
+    other.leave();
+    stage.google.script("vectors", {});
+  }
+  // Nothing is left behind.
+  const next = SHARED_ANSWER_MEMORY.enter(() => failures++);
+  next.add(ORDINARY + MOST);
+  next.leave();
+  expect(failures).toBe(1);
+});
+
+test("an answer that is the longest when memory runs out fails, and its provider's request ends", async () => {
+  const memory = new AnswerMemory(0, 1_000);
+  const share = new AnswerShare(memory);
+  const requested = Promise.withResolvers<AbortSignal>();
+  const model = {
+    maxEmbeddingsPerCall: 1,
+    async doEmbed({ values, abortSignal }: { values: string[]; abortSignal?: AbortSignal }) {
+      if (values[0] === "first") return { embeddings: [Array(100).fill(0.5)] };
+      if (abortSignal) requested.resolve(abortSignal);
+      return new Promise((_, reject) =>
+        abortSignal?.addEventListener("abort", () => reject(abortSignal.reason)),
+      );
+    },
+  };
+  const embedding = embedAll(model as unknown as Parameters<typeof embedAll>[0], {
+    ...{ values: ["first", "second"], dimensions: undefined, headers: {}, share },
+    ...{ signal: new AbortController().signal, renew: async () => {}, used: () => {} },
+  });
+  const ended = embedding.catch((error: unknown) => error);
+  await requested.promise;
+  const other = memory.enter(() => {});
+  other.add(300);
+  expect(await ended).toBeInstanceOf(AnswerTooLarge);
+  expect(share.failure).toBeInstanceOf(AnswerTooLarge);
+});
+
+test("what is written of vectors counts until the answer ends", async () => {
+  const memory = new AnswerMemory(0, 1_000);
+  const share = new AnswerShare(memory);
+  const parts = { tokens: null, hide: (text: string) => text, workspaceId: 1, share };
+  const answer = new VectorAnswer(["x".repeat(600)], parts);
+  await answer.read();
+  const other = new AnswerShare(memory);
+  other.add(500);
+  expect(answer.failure).toBeInstanceOf(AnswerTooLarge);
+  await expect(answer.read()).resolves.toBeUndefined();
+  const another = new VectorAnswer(["x".repeat(400)], { ...parts, share: new AnswerShare(memory) });
+  await another.read();
+  another.end();
+  other.add(500);
+  expect(other.failure).toBeNull();
 });

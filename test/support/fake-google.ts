@@ -20,6 +20,8 @@ export interface GoogleBehaviour {
   /** The parts of the answer, as Gemini writes them: one event each in a stream. */
   readonly parts?: readonly object[];
   readonly finishReason?: string;
+  /** How many numbers a vector has. Default: 3. */
+  readonly numbers?: number;
   /** Null: no usage is reported. */
   readonly usage?: object | null;
   /** Ends the stream after this many events, without an end of the answer. */
@@ -77,9 +79,11 @@ export function startFakeGoogle(apiKey: string): FakeGoogle {
       if (method === "streamGenerateContent") return streamed(behaviour, request.signal);
       if (method === "generateContent") return Response.json(whole(behaviour));
       if (method === "embedContent")
-        return Response.json({ embedding: { values: vectorOf(call.body.content) } });
+        return Response.json({ embedding: { values: vectorOf(call.body.content, behaviour) } });
       const asked: readonly { content: object }[] = call.body.requests;
-      return Response.json({ embeddings: asked.map(({ content }) => ({ values: vectorOf(content) })) });
+      return Response.json({
+        embeddings: asked.map(({ content }) => ({ values: vectorOf(content, behaviour) })),
+      });
     },
   });
   return {
@@ -91,9 +95,9 @@ export function startFakeGoogle(apiKey: string): FakeGoogle {
 }
 
 /** A vector that tells which text it was made of: its first number is the text's length. */
-function vectorOf(content: object): number[] {
+function vectorOf(content: object, { numbers = 3 }: GoogleBehaviour): number[] {
   const [part] = Reflect.get(content, "parts") as readonly { text: string }[];
-  return [part?.text.length ?? 0, 0.5, -0.25];
+  return [part?.text.length ?? 0, 0.5, -0.25, ...Array(numbers - 3).fill(0.125)];
 }
 
 function whole({ parts = [], finishReason = "STOP", usage = GOOGLE_USAGE }: GoogleBehaviour): object {

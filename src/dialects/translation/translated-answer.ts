@@ -8,6 +8,7 @@ import { AnswerTooLarge } from "../../agents/index.ts";
 import { MAX_EMPTY_PARTS, MAX_TOOL_CALLS } from "../../agents/model/response.ts";
 import { endingOf } from "../../agents/model/response-end.ts";
 import { takeTurn } from "../../base/inflow.ts";
+import { AnswerShare } from "../../models/answer-memory.ts";
 import type { DialectAnswer } from "../dialect-answer.ts";
 import { UnfinishedAnswer } from "../failures.ts";
 import type { AnswerWriter } from "./translation.ts";
@@ -87,6 +88,7 @@ export class WrittenAnswer implements DialectAnswer {
   readonly usage: LanguageModelV4Usage | null;
   readonly hide: (text: string) => string;
   readonly #write: () => object;
+  readonly #share = new AnswerShare();
   #wasRead = false;
 
   constructor(usage: LanguageModelV4Usage | null, hide: (text: string) => string, write: () => object) {
@@ -95,13 +97,22 @@ export class WrittenAnswer implements DialectAnswer {
     this.#write = write;
   }
 
+  get failure(): Error | null {
+    return this.#share.failure;
+  }
+
+  /** @throws AnswerTooLarge if its memory is needed */
   async read(): Promise<Uint8Array | undefined> {
     if (this.#wasRead) return undefined;
     this.#wasRead = true;
-    return Buffer.from(JSON.stringify(this.#write()));
+    const bytes = Buffer.from(JSON.stringify(this.#write()));
+    this.#share.add(bytes.length);
+    return bytes;
   }
 
-  end(): void {}
+  end(): void {
+    this.#share.leave();
+  }
 }
 
 /**

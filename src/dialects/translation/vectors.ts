@@ -2,6 +2,7 @@ import type { EmbeddingModelV4, LanguageModelV4Usage } from "@ai-sdk/provider";
 import { AnswerTooLarge } from "../../agents/index.ts";
 import { estimateTokens } from "../../agents/model/usage.ts";
 import { takeTurn } from "../../base/inflow.ts";
+import type { AnswerShare } from "../../models/answer-memory.ts";
 import { inOrder } from "../../models/embed/vectors.ts";
 import type { DialectAnswer } from "../dialect-answer.ts";
 import { UnfinishedAnswer } from "../failures.ts";
@@ -14,6 +15,7 @@ const UNKNOWN_TEXTS = 64;
  * through.
  */
 const MOST_NUMBERS = 3_200_000;
+const BYTES_PER_NUMBER = 8;
 /** Characters written in one turn of the event loop. */
 const TURN_CHARACTERS = 64 * 1024;
 
@@ -22,6 +24,8 @@ export interface VectorRequest {
   readonly dimensions: number | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
+  /** The memory that the vectors take is added to it. */
+  readonly share: AnswerShare;
   /** Awaited before every request except the first. */
   renew(): Promise<unknown>;
   /** Called with the tokens of all requests that the provider has answered so far, counted or estimated. */
@@ -36,23 +40,25 @@ export interface Vectors {
 }
 
 /**
- * Requests the vectors of all texts, in as many requests as the provider needs, one after the other.
+ * Requests the vectors of all texts, in as many requests as the provider needs, one after the other. Fails as soon as
+ * its memory is needed.
  * @throws AnswerTooLarge, UnfinishedAnswer, or the provider's error
  */
 export async function embedAll(
   model: EmbeddingModelV4,
-  { values, dimensions, headers, signal, renew, used }: VectorRequest,
+  { values, dimensions, headers, signal, share, renew, used }: VectorRequest,
 ): Promise<Vectors> {
   const most = Math.max(1, (await model.maxEmbeddingsPerCall) ?? UNKNOWN_TEXTS);
   const vectors: (readonly number[])[] = [];
   let tokens: number | null = 0;
   let numbers = 0;
   let estimated = 0;
+  const abortSignal = AbortSignal.any([signal, share.signal]);
   for (let from = 0; from < values.length; from += most) {
     const batch = values.slice(from, from + most);
     if (from > 0) await renew();
     const answer = await model.doEmbed({
-      ...{ values: batch, headers, abortSignal: signal },
+      ...{ values: batch, headers, abortSignal },
       ...(dimensions === undefined ? {} : { dimensions }),
     });
     const made = inOrder(answer.embeddings, answer.response?.body);
@@ -61,7 +67,9 @@ export async function embedAll(
     estimated += counted ?? estimateTokens(byteLength(batch));
     used(estimated);
     if (made.length !== batch.length) throw new UnfinishedAnswer("error");
+    const before = numbers;
     for (const vector of made) numbers += vector.length;
+    share.add((numbers - before) * BYTES_PER_NUMBER);
     // The first vectors show how many numbers to expect, so too many are refused before the remaining requests are
     // paid for.
     const expected = numbers + (made[0]?.length ?? 0) * (values.length - from - batch.length);
@@ -86,6 +94,7 @@ export class VectorAnswer implements DialectAnswer {
   readonly hide: (text: string) => string;
   readonly #texts: Iterator<string>;
   readonly #workspaceId: number;
+  readonly #share: AnswerShare;
 
   /** @param texts the parts of the body */
   constructor(
@@ -94,17 +103,26 @@ export class VectorAnswer implements DialectAnswer {
       tokens,
       hide,
       workspaceId,
+      share,
     }: Pick<DialectAnswer, "hide"> & {
       readonly tokens: number | null;
       readonly workspaceId: number;
+      /** Has the vectors' memory. What is written is added to it. */
+      readonly share: AnswerShare;
     },
   ) {
     this.usage = tokens === null ? null : vectorUsage(tokens);
     this.hide = hide;
     this.#texts = texts[Symbol.iterator]();
     this.#workspaceId = workspaceId;
+    this.#share = share;
   }
 
+  get failure(): Error | null {
+    return this.#share.failure;
+  }
+
+  /** @throws AnswerTooLarge if its memory is needed */
   async read(): Promise<Uint8Array | undefined> {
     const parts: string[] = [];
     let length = 0;
@@ -117,10 +135,14 @@ export class VectorAnswer implements DialectAnswer {
     if (length === 0) return undefined;
     const wait = takeTurn(this.#workspaceId, { bytes: length });
     if (wait) await wait;
-    return Buffer.from(parts.join(""));
+    const bytes = Buffer.from(parts.join(""));
+    this.#share.add(bytes.length);
+    return bytes;
   }
 
-  end(): void {}
+  end(): void {
+    this.#share.leave();
+  }
 }
 
 /** Vectors do not count as output. */

@@ -2,6 +2,7 @@ import { capWhole } from "../../base/capped-body.ts";
 import type { Clock } from "../../base/clock.ts";
 import { Inflow } from "../../base/inflow.ts";
 import { MAX_MEMBERS } from "../../base/json-limits.ts";
+import { SHARED_ANSWER_MEMORY } from "../answer-memory.ts";
 import { callingWorkspace } from "../calling-workspace.ts";
 import { answerLimits, fetchWith } from "../capped-fetch.ts";
 
@@ -22,10 +23,11 @@ const JSON_LIMITS = {
 
 /**
  * A `fetch` whose responses fail instead of exhausting memory if they are too large, have too many members or are
- * nested too deeply.
+ * nested too deeply, or if all answers in progress take too much memory.
  */
 export function boundedFetch(clock: Clock, mostBytes: number = MOST_BYTES): typeof fetch {
-  return fetchWith((response) =>
-    capWhole(response, answerLimits(mostBytes, new Inflow(clock, callingWorkspace()), JSON_LIMITS)),
-  );
+  return fetchWith((response) => {
+    const limits = answerLimits(mostBytes, new Inflow(clock, callingWorkspace()), JSON_LIMITS);
+    return capWhole(response, { ...limits, memory: SHARED_ANSWER_MEMORY });
+  });
 }
