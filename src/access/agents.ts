@@ -1,23 +1,16 @@
 import type { Clock } from "../base/clock.ts";
-import { Problem } from "../base/errors.ts";
+import { invalidField, Problem } from "../base/errors.ts";
 import type { RandomSource } from "../base/ids.ts";
 import { Signal } from "../base/signal.ts";
 import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
 import { fitting } from "../store/page-bytes.ts";
 import { AgentCache } from "./agent-cache.ts";
+import { isRecordedName } from "./agent-names.ts";
 import { RightsRevision } from "./grant.ts";
 import { type Halt, Halts } from "./halts.ts";
 import { KeptJson } from "./kept-json.ts";
 import type { TierPolicy } from "./tier-policy.ts";
 import type { Workspaces } from "./workspaces.ts";
-
-/** The form of an agent's name. */
-export const AGENT_NAME = "^[a-z0-9][a-z0-9_-]{0,62}$";
-const NAME = new RegExp(AGENT_NAME);
-
-export function isAgentName(text: string): boolean {
-  return NAME.test(text);
-}
 
 export type AgentStatus = "active" | "stopped";
 
@@ -78,7 +71,7 @@ export interface Agents {
   isActive(tx: Tx, workspaceId: number, id: number): Promise<boolean>;
   /** Sorted by name, after the name `after`. Fewer than `limit` if their texts would be too long for one response. */
   list(workspaceId: number, limit: number, after: string | undefined): Promise<AgentPage>;
-  /** @throws Problem 409 `agent_exists` */
+  /** @throws Problem 409 `agent_exists`, 422 `validation_failed` if the ledger would leave out the name */
   create(tx: Tx, workspaceId: number, name: string, fields: AgentFields): Promise<Agent>;
   /** Applies the changes that `change` returns for the agent as this transaction sees it. */
   update(
@@ -269,6 +262,9 @@ export function createAgents(
       }
     },
     async create(tx, workspaceId, name, fields) {
+      if (!isRecordedName(name)) {
+        throw invalidField("/name", "must not look like a token: the ledger leaves such names out");
+      }
       const now = Math.max(clock.now(), await afterArchived(tx, workspaceId, name));
       const row = await tx.get<AgentRow>(
         `INSERT INTO agents (id, workspace_id, name, owner, description, instructions, memory_scope, tier_policy, tools,

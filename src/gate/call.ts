@@ -1,7 +1,6 @@
-import { isAgentName } from "../access/agents.ts";
+import { isRecordedName } from "../access/agent-names.ts";
 import type { Caller } from "../access/caller.ts";
 import { type Clock, timestamp } from "../base/clock.ts";
-import { redact } from "../base/log.ts";
 import type { Via } from "../base/via.ts";
 import type { Channel, Detail, EntryDraft, Oversight } from "../ledger/entry.ts";
 import type { Admit, Ledger } from "../ledger/ledger.ts";
@@ -294,5 +293,5 @@ export class Call {
  * sent in place of one.
  */
 function agentOf(name: string | undefined): string | undefined {
-  return name !== undefined && isAgentName(name) && redact(name) === name ? name : undefined;
+  return name !== undefined && isRecordedName(name) ? name : undefined;
 }

@@ -1,5 +1,6 @@
 import Type, { type Static } from "typebox";
-import { AGENT_NAME, type Agent, type AgentFields } from "../access/agents.ts";
+import { AGENT_NAME } from "../access/agent-names.ts";
+import type { Agent, AgentFields } from "../access/agents.ts";
 import { MEMORY_SCOPE, MEMORY_SCOPE_LENGTH } from "../access/memory-scope.ts";
 import { OPEN_POLICY, type TierPolicy } from "../access/tier-policy.ts";
 import { timestamp } from "../base/clock.ts";

@@ -299,3 +299,22 @@ describe("other fields are refused", () => {
     }
   });
 });
+
+test.each([
+  "gth_a1a1a1a1a1a1a1a1a1a1a1a1",
+  "gths_a1a1a1a1a1a1a1a1a1a1a1a1",
+  "gthl_a1a1a1a1a1a1a1a1a1a1a1a1",
+  "my-gth_a1a1a1a1a1a1a1a1a1a1a1a1-1",
+])("a name that the ledger would leave out as a secret is refused: %s", async (name) => {
+  const answer = await create({ name, ...minimal });
+  expectRefused(answer, "/name");
+  expect(answer.body.errors[0].message).toContain("must not look like a token");
+  expect((await read(name)).status).toBe(404);
+});
+
+test("the ledger names every agent whose name is accepted, even if it begins like a token", async () => {
+  const name = "gth_short";
+  expect((await create({ name, ...minimal })).status).toBe(201);
+  const { body } = await gateway.call("GET", `/v1/ledger?agent=${name}&action=agent.create`);
+  expect(body.data).toHaveLength(1);
+});

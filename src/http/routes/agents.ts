@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import Type from "typebox";
-import { type Agent, type AgentPage, type Agents, isAgentName } from "../../access/agents.ts";
+import { isAgentName } from "../../access/agent-names.ts";
+import type { Agent, AgentPage, Agents } from "../../access/agents.ts";
 import type { Caller } from "../../access/caller.ts";
 import type { Tokens } from "../../access/tokens.ts";
 import type { Clock } from "../../base/clock.ts";

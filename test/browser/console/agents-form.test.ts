@@ -62,9 +62,13 @@ test("a refusal by the server is shown at its field, and the input is kept", asy
   await button(page, "Create the agent").click();
   await page.getByText("exact to a millionth", { exact: false }).last().waitFor();
   await becomes(field(page, "Credits a day"), "[aria-invalid=true]");
+  await field(page, "Credits a day").fill("1");
+  await field(page, "Name").fill("gth_a1a1a1a1a1a1a1a1a1a1a1a1");
+  await button(page, "Create the agent").click();
+  await page.getByText("must not look like a token", { exact: false }).last().waitFor();
+  await becomes(field(page, "Name"), "[aria-invalid=true]");
   await stage.gateway.agent("taken");
   await field(page, "Name").fill("taken");
-  await field(page, "Credits a day").fill("1");
   await button(page, "Create the agent").click();
   await page.getByText("agent_exists").waitFor();
   expect(await field(page, "Owner").inputValue()).toBe("Ada");
