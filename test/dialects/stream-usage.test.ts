@@ -11,11 +11,11 @@ afterAll(() => stage.stop());
 
 const WORDS = Array.from({ length: 200 }, () => "a ");
 
-async function lastDetail() {
+async function lastDetail(stream = true) {
   const response = await fetch(`${stage.gateway.url}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${stage.clerk}` },
-    body: JSON.stringify({ model: "up/any", stream: true, messages: [{ role: "user", content: "hi" }] }),
+    body: JSON.stringify({ model: "up/any", stream, messages: [{ role: "user", content: "hi" }] }),
   });
   await response.text();
   return (await stage.entries()).at(-1)?.detail;
@@ -65,10 +65,13 @@ test.each([
   expect(outcome?.credits).toBeLessThan(Number(intent?.detail?.reserved));
 });
 
-test("a model that answers with text like a file is charged for the answer", async () => {
-  stage.upstream.script("any", { chunks: [`data:${joined}`], usage: null });
-  expect((await lastDetail())?.output_tokens).toBeGreaterThanOrEqual(LENGTH / 4);
-});
+test.each([true, false])(
+  "a model that answers with text like a file is charged for it (stream: %p)",
+  async (stream) => {
+    stage.upstream.script("any", { chunks: [`data:${joined}`], usage: null });
+    expect((await lastDetail(stream))?.output_tokens).toBeGreaterThanOrEqual(LENGTH / 4);
+  },
+);
 
 test("a call that names a file by its address reserves as much as for a large file", async () => {
   stage.upstream.script("dear", { chunks: ["ok"], usage: { prompt_tokens: 4, completion_tokens: 1 } });
