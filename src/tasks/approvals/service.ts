@@ -6,11 +6,9 @@ import { definitionHash } from "../../connectors/tools/definition.ts";
 import type { Call } from "../../gate/call.ts";
 import type { EntryDraft, Oversight } from "../../ledger/entry.ts";
 import type { Tx } from "../../store/db.ts";
-import { encodeFrame, type TaskEvents } from "../events/frames.ts";
-import { saveEvents } from "../events/store.ts";
 import type { TaskParts } from "../parts.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";
-import { findOpenTask, findTask, markDecided, raiseEventCeiling } from "../rows/tasks.ts";
+import { findOpenTask, findTask, markDecided } from "../rows/tasks.ts";
 import { type ApprovalFilter, listApprovals } from "./history.ts";
 import { presentCall, shownBy } from "./present.ts";
 import type { ProvenApproval } from "./proven.ts";
@@ -30,6 +28,7 @@ import {
   type StoredApproval,
   settleApproval,
 } from "./rows.ts";
+import { tellReaders } from "./tell-readers.ts";
 import { addVote } from "./votes.ts";
 
 /** The tool or its connector differs from the one presented. Thrown to roll back the decision's transaction. */
@@ -55,9 +54,6 @@ export type DeskParts = Pick<
   /** Whether the task has already been ended, even if its end is not written yet. */
   isEnding(taskId: string): boolean;
 };
-
-/** Event ids reserved above a decision's event, which is written while no run maintains the ceiling. */
-const CEILING_STEP = 16;
 
 interface SettledDecision {
   /** False if the call waits for another person. */
@@ -233,7 +229,7 @@ export class ApprovalService {
     };
     await presentCall(tx, ledger, presentation, approval);
     const data = { call_id: callId, tool: tool.name, arguments: JSON.parse(input) as unknown };
-    await this.#tell(tx, approval, "approval.required", data);
+    await tellReaders(this.#parts.hub, tx, approval, "approval.required", data);
     await hooks.approvalRequired(tx, { workspaceId, task: taskId, callId, agent, tool: tool.name });
     tx.onCommit(() => signals.approvalChanged.emit({ workspaceId, task: taskId, callId }));
   }
@@ -326,31 +322,12 @@ export class ApprovalService {
     const task = await findOpenTask(tx, workspaceId, taskId);
     if (!task || !(await markDecided(tx, workspaceId, taskId))) return null;
     tx.onCommit(() => this.#parts.signals.changed.emit({ workspaceId, task: taskId }));
-    await this.#tell(tx, approval, "approval.decided", { call_id: callId, decision, actor });
-    return { workspaceId, taskId, agentId: task.agentId };
-  }
-
-  /** Notifies the readers of a waiting task once the event is on disk. */
-  async #tell<Name extends "approval.decided" | "approval.required">(
-    tx: Tx,
-    { workspaceId, taskId }: Approval,
-    name: Name,
-    data: TaskEvents[Name],
-  ): Promise<void> {
-    const log = this.#parts.hub.find(taskId);
-    if (!log) return;
-    const from = log.savedUpTo;
-    // Nothing else writes while the task waits, so the stored frame is the one that readers get.
-    const id = log.nextId;
-    const frame = encodeFrame(id, name, data);
-    await saveEvents(tx, workspaceId, taskId, from + 1, [...log.after(from), frame]);
-    await raiseEventCeiling(tx, workspaceId, taskId, id + CEILING_STEP);
-    tx.onCommit(() => {
-      // The process is stopping and its streams have ended: readers that resume get the event from the store.
-      if (log.closed) return;
-      log.publish(name, data);
-      log.saved(id);
+    await tellReaders(this.#parts.hub, tx, approval, "approval.decided", {
+      call_id: callId,
+      decision,
+      actor,
     });
+    return { workspaceId, taskId, agentId: task.agentId };
   }
 
   #oversight({ caller }: Call, approval: Approval, decision: string): Oversight {

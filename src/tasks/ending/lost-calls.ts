@@ -4,7 +4,7 @@ import type { ProvenTask } from "../../ledger/reading/proven-task.ts";
 import type { Tx } from "../../store/db.ts";
 import type { TaskParts } from "../parts.ts";
 import { chargeTask, closeModelCall, type ModelCallCharge } from "../rows/charges.ts";
-import { markCallLost } from "../rows/tasks.ts";
+import { markCallLost } from "../rows/tool-calls.ts";
 import type { Task } from "../task.ts";
 
 /** The cost of a model call whose outcome could not be written. The code that ends the task settles it. */

@@ -119,7 +119,7 @@ async function page(
  * The size in bytes of those parts of each task whose length clients control. SQLite knows the lengths without
  * reading the texts, because the tables have a rowid and the texts are in the last columns.
  */
-export async function taskSizes(
+async function taskSizes(
   db: Pick<Sql, "all">,
   workspaceId: number,
   ids: readonly string[],

@@ -11,7 +11,7 @@ import type { ProvenApproval } from "../approvals/proven.ts";
 import type { Approval } from "../approvals/rows.ts";
 import type { TaskParts } from "../parts.ts";
 import { chargeTask } from "../rows/charges.ts";
-import { finishToolCall, insertToolCall } from "../rows/tasks.ts";
+import { finishToolCall, insertToolCall } from "../rows/tool-calls.ts";
 import { type AskPeopleParts, askPeople } from "./ask-people.ts";
 import type { CallEvidence } from "./call-evidence.ts";
 import type { RunJournal } from "./journal.ts";
