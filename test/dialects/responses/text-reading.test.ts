@@ -23,12 +23,15 @@ test("large texts are read in different turns of the event loop, however many ar
   const sql = {
     async get<Row>(query: string): Promise<Row | undefined> {
       if (query.includes("octet_length")) return { bytes: BODY.length } as Row;
-      read.push(turn);
       return { salt: SALT, body: BODY } as Row;
     },
   };
   const texts = await Promise.all(
-    Array.from({ length: 10 }, () => readText(sql, TEXT, (bytes) => void held.push(bytes))),
+    Array.from({ length: 10 }, async () => {
+      const text = await readText(sql, TEXT, (bytes) => void held.push(bytes));
+      read.push(turn);
+      return text;
+    }),
   );
   isOver = true;
   expect(texts.every((text) => text === BODY)).toBe(true);
