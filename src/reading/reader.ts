@@ -126,7 +126,8 @@ export class ReaderProcess<Request, Result> {
   async #send(request: Request): Promise<void> {
     try {
       for (const bytes of this.#protocol.encodeRequest(request)) {
-        this.#child.stdin.write(bytes);
+        // A write that cannot be finished at once is a promise, which is rejected if the process ends meanwhile.
+        await this.#child.stdin.write(bytes);
         await this.#child.stdin.flush();
       }
     } catch {
