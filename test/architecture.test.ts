@@ -32,6 +32,7 @@ const WITHOUT_TURNS: Readonly<Record<string, string>> = {
   "mcp/waits.ts": "the end of the process",
   "store/sqlite/group.ts": "joins transactions of one turn",
   "tasks/events/log.ts": "joins text of one turn",
+  "tasks/run/first-write.ts": "joins the writes of one turn",
 };
 
 test("walks take turns that all workspaces share", async () => {

@@ -10,7 +10,14 @@ import { EndingRetries } from "./ending/retries.ts";
 import type { EventReader } from "./events/hub.ts";
 import type { EventMemory } from "./events/stored-events.ts";
 import type { TaskParts } from "./parts.ts";
-import { acceptTask, type DispatchResult, draining, type NewTaskRequest, replay } from "./queue/accept.ts";
+import {
+  acceptTask,
+  type DispatchResult,
+  draining,
+  type EarlyRun,
+  type NewTaskRequest,
+  replay,
+} from "./queue/accept.ts";
 import { checkRequest, type DispatchRequest } from "./queue/dispatch-request.ts";
 import { findReplay, keyOf } from "./queue/idempotency.ts";
 import { type QueuedTask, Scheduler } from "./queue/scheduler.ts";
@@ -154,8 +161,10 @@ export class TaskService {
    * @throws Problem as `acceptTask` does
    */
   accept(call: Call, request: NewTaskRequest): Promise<DispatchResult> {
-    const gates = { scheduler: this.#scheduler, draining: this.#draining.signal };
-    return acceptTask(this.#parts, gates, call, request);
+    const begin = (queued: QueuedTask, run: EarlyRun): boolean =>
+      this.#scheduler.start(queued, () => this.#run(queued, run));
+    const accepted = { scheduler: this.#scheduler, draining: this.#draining.signal, begin };
+    return acceptTask(this.#parts, accepted, call, request);
   }
 
   /** @throws Problem 404 `not_found`, also if the task belongs to a different agent from the caller's agent */
@@ -359,7 +368,7 @@ export class TaskService {
     return run && { control: run.control, done: this.#scheduler.ended(taskId) };
   }
 
-  async #run(queued: QueuedTask): Promise<void> {
+  async #run(queued: QueuedTask, early: EarlyRun | null = null): Promise<void> {
     const run: RunningTask = { control: new AbortController(), task: null };
     this.#runs.set(queued.taskId, run);
     const signals = {
@@ -369,7 +378,7 @@ export class TaskService {
       retries: this.#retries,
     };
     try {
-      const how = await runTask(this.#parts, queued, signals, (task) => {
+      const how = await runTask(this.#parts, queued, early, signals, (task) => {
         run.task = task;
       });
       if (how !== "ended") this.#resting.set(queued.taskId, queued);

@@ -130,7 +130,7 @@ export class GroupCommit {
         try {
           resolve(work(this.#connection));
         } catch (error) {
-          reject(isEngineError(error) ? unavailable(error) : error);
+          reject(refusalOf(error));
         }
       });
       this.#schedule();
@@ -248,7 +248,7 @@ export class GroupCommit {
         this.#connection.run("ROLLBACK TO job");
         this.#connection.run("RELEASE job");
       }
-      return { ok: false, error: isEngineError(error) ? unavailable(error) : error };
+      return { ok: false, error: refusalOf(error) };
     } finally {
       tx.end();
     }
@@ -267,15 +267,27 @@ class OpenTx implements Tx {
   }
 
   async all<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row[]> {
-    return this.#open().all<Row>(sql, params);
+    try {
+      return this.#open().all<Row>(sql, params);
+    } catch (error) {
+      throw refusalOf(error);
+    }
   }
 
   async get<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row | undefined> {
-    return this.#open().get<Row>(sql, params);
+    try {
+      return this.#open().get<Row>(sql, params);
+    } catch (error) {
+      throw refusalOf(error);
+    }
   }
 
   async run(sql: string, params?: readonly SqlValue[]): Promise<number> {
-    return this.#open().run(sql, params);
+    try {
+      return this.#open().run(sql, params);
+    } catch (error) {
+      throw refusalOf(error);
+    }
   }
 
   onRollback(undo: () => void): void {
@@ -319,7 +331,13 @@ export function isEngineError(error: unknown): boolean {
   return UNAVAILABLE.test(sqliteCode(error));
 }
 
+/** An error of the engine as the store's own; other errors are returned unchanged. */
+function refusalOf(error: unknown): unknown {
+  return isEngineError(error) ? unavailable(error) : error;
+}
+
 /** Never passes the error itself on: if a group is lost, one job's error must not be shown to the others. */
 function unavailable(error: unknown): StoreUnavailable {
-  return new StoreUnavailable(`the store cannot be written (${sqliteCode(error) || "unknown"})`, error);
+  const cause = error instanceof StoreUnavailable ? error.cause : error;
+  return new StoreUnavailable(`the store cannot be written (${sqliteCode(cause) || "unknown"})`, cause);
 }

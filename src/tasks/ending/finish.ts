@@ -25,12 +25,25 @@ export interface TimedTaskEnding extends TaskEnding {
   readonly isLate: boolean;
 }
 
+/** The outcome of a run's last model call, which is written with the task's end. */
+export interface UnwrittenOutcome {
+  readonly isUnwritten: boolean;
+  /** The cost of a call whose outcome could not be written at all. The task's end settles it. */
+  readonly owed: OwedCharge | null;
+  /** Writes the outcome, if there is one, in the transaction of the end. */
+  writeWithEnd(tx: Tx): Promise<void>;
+  /**
+   * Writes the outcome in a transaction of its own, after the end was refused.
+   * @throws whatever refuses it; from then on its cost is `owed`
+   */
+  writeAlone(): Promise<void>;
+}
+
 /** Data of the run that is written with the task's end. */
 export interface UnsavedRun {
   /** Events in memory that are not stored yet. */
   readonly unsaved: { readonly firstId: number; readonly frames: readonly Uint8Array[] };
-  /** The charge for a model call whose outcome could not be written. */
-  readonly owed: OwedCharge | null;
+  readonly outcome: UnwrittenOutcome | null;
   /** Whether to omit everything optional: for a second attempt after the store refused a value. */
   readonly isBare: boolean;
 }
@@ -44,13 +57,16 @@ export async function finishTask(
   tx: Tx,
   task: Task,
   ending: TimedTaskEnding,
-  { unsaved, owed, isBare }: UnsavedRun,
+  { unsaved, outcome, isBare }: UnsavedRun,
 ): Promise<Uint8Array | null> {
+  await outcome?.writeWithEnd(tx);
   const found = await findTask(tx, task.workspaceId, task.id);
   if (!found || found.finishedAt !== null) return null;
   // A queued task has no open intent: lost calls were recorded in the transaction that queued it again.
   const before =
-    found.status === "queued" ? found : await recordLost(parts, tx, found, openCallsOf(found), owed);
+    found.status === "queued"
+      ? found
+      : await recordLost(parts, tx, found, openCallsOf(found), isBare ? null : (outcome?.owed ?? null));
   const finishedAt = notBefore(found, ending.at);
   const draft = outcomeDraft(before, ending, parts.clock.now());
   const finishSeq = await parts.ledger.append(

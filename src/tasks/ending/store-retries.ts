@@ -5,9 +5,8 @@ import type { TaskParts } from "../parts.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";
 import { findSealedTask } from "../rows/tasks.ts";
 import type { Task } from "../task.ts";
-import { finishTask, type TaskEnding } from "./finish.ts";
-import { type EndingSignals, internal, interruptionOf } from "./interruption.ts";
-import type { OwedCharge } from "./lost-calls.ts";
+import { finishTask, type TaskEnding, type UnwrittenOutcome } from "./finish.ts";
+import { type EndingSignals, internal, interruptionOf, unrecorded } from "./interruption.ts";
 
 const RETRY_FIRST_MS = 250;
 const RETRY_LAST_MS = 1_000;
@@ -61,7 +60,7 @@ export async function endTask(
   log: EventLog,
   given: TaskEnding,
   signals: EndingSignals,
-  owed: OwedCharge | null = null,
+  outcome: UnwrittenOutcome | null = null,
 ): Promise<boolean> {
   const { clock } = parts;
   const { signal, stopping, retries } = signals;
@@ -76,7 +75,7 @@ export async function endTask(
     try {
       log.flush();
       const unsaved = { firstId: log.savedUpTo + 1, frames: log.after(log.savedUpTo) };
-      const remains = { unsaved, owed: isBare ? null : owed, isBare };
+      const remains = { unsaved, outcome, isBare };
       const frame = await parts.db.tx(
         async (tx) => {
           const last = await finishTask(parts, tx, task, { ...ending, at, isLate }, remains);
@@ -93,7 +92,14 @@ export async function endTask(
       if (frame !== null)
         parts.signals.ended.emit({ status: ending.status, durationMs: at - task.createdAt });
       return true;
-    } catch (error) {
+    } catch (refusal) {
+      let error: unknown = refusal;
+      if (outcome?.isUnwritten) {
+        // Alone, the outcome shows which of the two was refused.
+        error = await refusalOf(outcome);
+        if (error === undefined) continue;
+        own = error instanceof StoreUnavailable ? unrecorded() : internal();
+      }
       const isUnavailable = error instanceof StoreUnavailable;
       const latest = interruptionOf(signal);
       if (isUnavailable) {
@@ -114,13 +120,23 @@ export async function endTask(
       } else {
         parts.log.error("a task's end was refused, and is written again as a bare failure", {
           task: task.id,
-          owed: owed?.credits ?? 0,
+          owed: outcome?.owed?.credits ?? 0,
           error,
         });
         own = internal();
         isBare = true;
       }
     }
+  }
+}
+
+/** Writes an outcome in a transaction of its own. Undefined if it is written, otherwise why it was refused. */
+async function refusalOf(outcome: UnwrittenOutcome): Promise<unknown> {
+  try {
+    await outcome.writeAlone();
+    return undefined;
+  } catch (error) {
+    return error;
   }
 }
 

@@ -18,6 +18,9 @@ export interface EventReadingParts {
   readonly over: (reading: EventReading) => void;
 }
 
+/** The id of `task.created`. */
+const CREATED = 1;
+
 /** Reads a task's events: first those stored, then new ones. It keeps a position, and nothing of a long event. */
 export class EventReading implements EventReader {
   readonly #parts: EventReadingParts;
@@ -26,7 +29,7 @@ export class EventReading implements EventReader {
   #position: number;
   /** How many bytes of the next event have been handed out from the log. */
   #given = 0;
-  #readsStore = true;
+  #readsStore: boolean;
   #hasBegun = false;
   #isErased = false;
   #erasures = 0;
@@ -37,6 +40,8 @@ export class EventReading implements EventReader {
     this.#parts = parts;
     this.#log = parts.log;
     this.#position = parts.after;
+    const next = Math.max(this.#position, CREATED) + 1;
+    this.#readsStore = parts.log?.idAfter(next - 1) !== next;
   }
 
   async next(): Promise<readonly Uint8Array[] | null> {
@@ -71,9 +76,9 @@ export class EventReading implements EventReader {
   }
 
   async #read(): Promise<readonly Uint8Array[] | null> {
-    if (this.#position < 1) {
-      this.#position = 1;
-      return [encodeFrame(1, "task.created", { id: this.#parts.taskId, status: "queued" })];
+    if (this.#position < CREATED) {
+      this.#position = CREATED;
+      return [encodeFrame(CREATED, "task.created", { id: this.#parts.taskId, status: "queued" })];
     }
     while (!this.#isClosed) {
       if (this.#readsStore || this.#position < (this.#log?.letGoUpTo ?? 0)) {

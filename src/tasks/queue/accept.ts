@@ -2,13 +2,15 @@ import type { Agent } from "../../access/agents.ts";
 import type { ToolCall } from "../../agents/index.ts";
 import { Problem } from "../../base/errors.ts";
 import type { Call } from "../../gate/call.ts";
-import type { Tx } from "../../store/db.ts";
-import type { StoredInput } from "../input/task-input.ts";
+import type { Db, Tx } from "../../store/db.ts";
+import { readInput, type StoredInput } from "../input/task-input.ts";
 import type { TaskParts } from "../parts.ts";
-import { insertTask } from "../rows/tasks.ts";
+import { insertTask, type NewTask } from "../rows/tasks.ts";
+import { FirstWrite, JoinRefused } from "../run/first-write.ts";
 import { saveOwnCall } from "../run/progress.ts";
+import type { Task } from "../task.ts";
 import { findReplay, type IdempotencyKey, keepKey } from "./idempotency.ts";
-import type { Scheduler } from "./scheduler.ts";
+import type { QueuedTask, Scheduler } from "./scheduler.ts";
 
 /** A new task's request. Everything is checked except what depends on the moment of writing. */
 export interface NewTaskRequest {
@@ -33,6 +35,22 @@ export interface DispatchResult {
   readonly replayed: boolean;
 }
 
+/** A run that begins before its task is stored. */
+export interface EarlyRun {
+  /** As it will be stored. Its `dispatchSeq` is 0 until then. */
+  readonly task: Task & { dispatchSeq: number };
+  readonly first: FirstWrite;
+}
+
+/** Where accepted tasks go. */
+export interface AcceptedTasks {
+  readonly scheduler: Pick<Scheduler, "reserve">;
+  /** Aborts when no task is accepted any more. */
+  readonly draining: AbortSignal;
+  /** Starts a run if a slot is free. Returns false if the task has to wait in the queue. */
+  begin(queued: QueuedTask, run: EarlyRun): boolean;
+}
+
 /** Id of the first event after `task.created`. */
 const FIRST_EVENT = 2;
 
@@ -41,12 +59,12 @@ const FIRST_EVENT = 2;
  * @throws Problem 429 `queue_full`, 409 `agent_stopped`, 503 `draining`; then nothing is written
  */
 export async function acceptTask(
-  parts: Pick<TaskParts, "agents" | "clock" | "hub" | "ids" | "signals">,
-  { scheduler, draining: signal }: { readonly scheduler: Scheduler; readonly draining: AbortSignal },
+  parts: Pick<TaskParts, "agents" | "clock" | "db" | "hub" | "ids" | "signals">,
+  { scheduler, draining: signal, begin }: AcceptedTasks,
   call: Call,
   request: NewTaskRequest,
 ): Promise<DispatchResult> {
-  const { agents, clock, hub, ids, signals } = parts;
+  const { agents, clock, db, hub, ids, signals } = parts;
   const { workspaceId, actor } = call.caller;
   const { agent, key } = request;
   const place = scheduler.reserve(workspaceId);
@@ -54,54 +72,108 @@ export async function acceptTask(
   call.about({ task: id });
   // Opened before the task becomes visible, so that every caller who finds the task also finds its events.
   hub.open(id, FIRST_EVENT, call.via);
-  let raced: string | undefined;
-  try {
-    raced = await call.commit(async (tx, record) => {
+  const queued = { workspaceId, taskId: id, agentId: agent.id };
+  const created: NewTask = {
+    id,
+    agentId: agent.id,
+    agent: agent.name,
+    tier: request.tier,
+    tools: request.tools,
+    metadata: request.metadata,
+    inputForm: request.input.form,
+    continues: request.continues ?? null,
+    createdBy: actor,
+    createdAt: clock.now(),
+  };
+  const early = begun(db, begin, queued, created, request);
+  const store = (first: FirstWrite | null): Promise<string | undefined> =>
+    call.commit(async (tx, record) => {
       if (signal.aborted) throw draining();
-      const now = clock.now();
-      const first = key && (await findReplay(tx, key, now));
-      if (first !== undefined) {
-        await record({ task: first, detail: { replayed: 1 } });
-        return first;
+      const replayed = key && (await findReplay(tx, key, clock.now()));
+      if (replayed !== undefined) {
+        await record({ task: replayed, detail: { replayed: 1 } });
+        return replayed;
       }
       // Read the agent again: it may have been stopped since the request was checked.
       if (!(await agents.isActive(tx, workspaceId, agent.id))) {
         throw new Problem("agent_stopped", `The agent ${agent.name} is stopped.`);
       }
       const dispatchSeq = await record({ phase: "intent", outcome: "allowed", input: request.input.text });
-      await insertTask(tx, workspaceId, {
-        id,
-        agentId: agent.id,
-        agent: agent.name,
-        tier: request.tier,
-        tools: request.tools,
-        metadata: request.metadata,
-        inputForm: request.input.form,
-        continues: request.continues ?? null,
-        dispatchSeq,
-        createdBy: actor,
-        createdAt: now,
-      });
+      await insertTask(tx, workspaceId, created, dispatchSeq);
+      if (early) early.task.dispatchSeq = dispatchSeq;
       if (request.call) await saveOwnCall(tx, { workspaceId, id }, request.call);
-      if (key) await keepKey(tx, key, id, now);
+      if (key) await keepKey(tx, key, id, created.createdAt);
       await request.within?.(tx, id);
       tx.onCommit(() => signals.changed.emit({ workspaceId, task: id }));
+      await first?.write(tx);
       return undefined;
+    });
+  let replayed: string | undefined;
+  try {
+    await early?.first.ready();
+    replayed = await store(early?.first ?? null).catch((error: unknown) => {
+      if (!(error instanceof JoinRefused)) throw error;
+      return store(null);
     });
   } catch (error) {
     place.release();
     hub.close(id);
+    early?.first.refused();
     throw error;
   }
-  if (raced !== undefined) {
+  if (replayed !== undefined) {
     place.release();
     hub.close(id);
-    return { id: raced, replayed: true };
+    early?.first.refused();
+    return { id: replayed, replayed: true };
   }
-  place.enqueue({ workspaceId, taskId: id, agentId: agent.id });
+  if (early) {
+    place.release();
+    early.first.stored();
+  } else {
+    place.enqueue(queued);
+  }
   // The task was written while the process was stopping: the next start runs it, and its readers resume there.
   if (signal.aborted) hub.find(id)?.close(null);
   return { id, replayed: false };
+}
+
+/** Begins the run of a new task, if a slot is free. A single tool call is read from the store when it begins. */
+function begun(
+  db: Db,
+  begin: AcceptedTasks["begin"],
+  queued: QueuedTask,
+  created: NewTask,
+  { call, input }: NewTaskRequest,
+): EarlyRun | null {
+  if (call) return null;
+  const run = { task: newTask(queued.workspaceId, created, input), first: new FirstWrite(db) };
+  return begin(queued, run) ? run : null;
+}
+
+/** The task as it would be read from its new row. */
+function newTask(workspaceId: number, created: NewTask, input: StoredInput): Task {
+  return {
+    ...created,
+    dispatchSeq: 0,
+    workspaceId,
+    input: readInput(input),
+    status: "queued",
+    attempts: 0,
+    output: null,
+    model: null,
+    credits: 0,
+    inputTokens: 0,
+    outputTokens: 0,
+    steps: 0,
+    error: null,
+    toolsCalled: [],
+    openModelCall: null,
+    openReserved: 0,
+    eventCeiling: 0,
+    startedAt: null,
+    finishedAt: null,
+  };
 }
 
 /** Answers a request whose idempotency key has already created a task. */

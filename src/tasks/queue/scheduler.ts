@@ -199,6 +199,18 @@ export class Scheduler {
     await Promise.all([...this.#running.values()].map((run) => run.done));
   }
 
+  /**
+   * Starts a run at once if a slot is free and no other task of its workspace waits for one.
+   * @returns false if it has to wait in the queue
+   */
+  start(queued: QueuedTask, run: () => Promise<void>): boolean {
+    const { workspaceId } = queued;
+    const isFree = !this.#stopped && this.#slots.total < this.#parts.nodeCeiling;
+    if (!isFree || this.waiting(workspaceId) > 0 || !this.#mayStart(workspaceId)) return false;
+    this.#start(queued, run);
+    return true;
+  }
+
   /** Starts all tasks that may start. Called whenever a task arrives, a task ends or a limit changes. */
   pump(): void {
     while (!this.#stopped && this.#slots.total < this.#parts.nodeCeiling) {
@@ -209,10 +221,7 @@ export class Scheduler {
       // Moves the workspace to the end, so that workspaces with equally many running tasks take turns.
       this.#waiting.delete(workspaceId);
       if (queue && queue.size > 0) this.#waiting.set(workspaceId, queue);
-      if (!next) continue;
-      const workspace = this.#parts.workspace(workspaceId);
-      if (this.running(workspaceId) >= workspace.limits.concurrentTasks) this.#parts.overLimit(workspace);
-      this.#start(next);
+      if (next) this.#start(next, next.call ?? (() => this.#parts.run(next)));
     }
   }
 
@@ -239,9 +248,11 @@ export class Scheduler {
     return enforcement === "soft" || this.running(workspaceId) < concurrentTasks;
   }
 
-  #start(queued: QueuedTask): void {
+  #start(queued: QueuedTask, run: () => Promise<void>): void {
+    const workspace = this.#parts.workspace(queued.workspaceId);
+    if (this.running(workspace.id) >= workspace.limits.concurrentTasks) this.#parts.overLimit(workspace);
     this.#slots.take(queued.workspaceId, queued.taskId);
-    const done = (queued.call?.() ?? this.#parts.run(queued)).finally(() => {
+    const done = run().finally(() => {
       this.#slots.release(queued.taskId);
       this.#running.delete(queued.taskId);
       this.pump();

@@ -133,12 +133,16 @@ export interface NewTask {
   readonly metadata: Readonly<Record<string, string>>;
   readonly inputForm: InputForm;
   readonly continues: string | null;
-  readonly dispatchSeq: number;
   readonly createdBy: string;
   readonly createdAt: number;
 }
 
-export async function insertTask(tx: Tx, workspaceId: number, task: NewTask): Promise<void> {
+export async function insertTask(
+  tx: Tx,
+  workspaceId: number,
+  task: NewTask,
+  dispatchSeq: number,
+): Promise<void> {
   const row = {
     workspace_id: workspaceId,
     id: task.id,
@@ -147,7 +151,7 @@ export async function insertTask(tx: Tx, workspaceId: number, task: NewTask): Pr
     tier: task.tier,
     tools: JSON.stringify(task.tools),
     metadata: JSON.stringify(task.metadata),
-    dispatch_seq: task.dispatchSeq,
+    dispatch_seq: dispatchSeq,
     created_by: task.createdBy,
     created_at: task.createdAt,
     input_form: task.inputForm,
@@ -166,7 +170,7 @@ export async function insertTask(tx: Tx, workspaceId: number, task: NewTask): Pr
       task.tier,
       row.tools,
       row.metadata,
-      task.dispatchSeq,
+      dispatchSeq,
       task.createdBy,
       task.createdAt,
       task.inputForm,

@@ -5,6 +5,7 @@ import type { EntryDraft } from "../../ledger/entry.ts";
 import { expectedCost } from "../../models/expected-cost.ts";
 import { tokenParts } from "../../models/token-parts.ts";
 import type { Tx } from "../../store/db.ts";
+import type { UnwrittenOutcome } from "../ending/finish.ts";
 import type { OwedCharge } from "../ending/lost-calls.ts";
 import type { TaskParts } from "../parts.ts";
 import { closeModelCall, type ModelCallCharge, openModelCall } from "../rows/charges.ts";
@@ -25,6 +26,14 @@ export interface ModelEvidenceParts
   readonly journal: Pick<RunJournal, "save">;
 }
 
+/** A call that has ended, and whose outcome is to be written. */
+interface EndedModelCall {
+  /** Seq of the call's intent. */
+  readonly ref: number;
+  readonly call: AfterModelCall;
+  readonly charge: ModelCallCharge;
+}
+
 /** A model call whose intent is on disk. */
 interface ModelIntent {
   readonly seq: number;
@@ -34,23 +43,47 @@ interface ModelIntent {
 
 /**
  * Records model calls. Before each call, waits for a request slot, writes an intent and reserves the expected cost.
- * After it, writes the outcome, charges it and stores the answer in one transaction before the run continues.
+ * After it, writes the outcome, charges it and stores the answer in one transaction before the run continues. The
+ * outcome of the call that ends the run is left to the transaction of the task's end, so that both need one sync.
  */
-export class ModelEvidence {
+export class ModelEvidence implements UnwrittenOutcome {
   readonly #parts: ModelEvidenceParts;
+  /** Whether an answer without tool calls ends the run. */
+  readonly #anyTextEnds: boolean;
   /** Null if the call was refused before anything was sent. */
   #intent: ModelIntent | null = null;
   #owed: OwedCharge | null = null;
+  #unwritten: EndedModelCall | null = null;
   /** Releases the call's request slot. */
   #leave: () => void = () => {};
 
-  constructor(parts: ModelEvidenceParts) {
+  /** @param anyTextEnds whether an answer without tool calls ends the run, because its text is not checked */
+  constructor(parts: ModelEvidenceParts, anyTextEnds: boolean) {
     this.#parts = parts;
+    this.#anyTextEnds = anyTextEnds;
   }
 
-  /** The cost of a call whose outcome could not be written. The task's end settles it. */
   get owed(): OwedCharge | null {
     return this.#owed;
+  }
+
+  get isUnwritten(): boolean {
+    return this.#unwritten !== null;
+  }
+
+  async writeWithEnd(tx: Tx): Promise<void> {
+    const ended = this.#unwritten;
+    if (!ended) return;
+    await this.#writeOutcome(tx, ended);
+    tx.onCommit(() => {
+      this.#unwritten = null;
+    });
+  }
+
+  async writeAlone(): Promise<void> {
+    const ended = this.#unwritten;
+    this.#unwritten = null;
+    if (ended) await this.#write(ended);
   }
 
   async before(call: BeforeModelCall): Promise<void> {
@@ -106,7 +139,7 @@ export class ModelEvidence {
   }
 
   async #record({ seq: ref, isMeasured }: ModelIntent, call: AfterModelCall): Promise<void> {
-    const { evidence, db, modelGateway, log, signals } = this.#parts;
+    const { evidence, modelGateway, log, signals } = this.#parts;
     const { model, status, usage, durationMs, reason } = call;
     // Error text from upstream is kept out of the log and the ledger because it may contain secrets.
     if (reason !== undefined) log.warn("a model call failed", { task: evidence.task.id, model, reason });
@@ -118,23 +151,39 @@ export class ModelEvidence {
     const charge = { credits, inputTokens, outputTokens, steps: status === "succeeded" ? 1 : 0 };
     signals.modelCalled.emit({ model, status, durationMs, credits, inputTokens, outputTokens });
     this.#learn(call, isMeasured);
+    const ended = { ref, call, charge };
+    if (this.#anyTextEnds && status === "succeeded" && call.toolCalls.length === 0) this.#unwritten = ended;
+    else await this.#write(ended);
+  }
+
+  /** Writes an outcome in a transaction of its own. */
+  async #write(ended: EndedModelCall): Promise<void> {
+    const { db, evidence, journal } = this.#parts;
+    const { task } = evidence;
+    const { step, status, text, toolCalls } = ended.call;
     try {
-      await db.tx((tx) => this.#writeOutcome(tx, ref, call, charge), {
-        workspaceId: evidence.task.workspaceId,
-      });
+      await db.tx(
+        async (tx) => {
+          await this.#writeOutcome(tx, ended);
+          if (status === "succeeded")
+            await saveAnswer(tx, task, step, { role: "assistant", text, toolCalls });
+          await journal.save(tx);
+        },
+        { workspaceId: task.workspaceId },
+      );
     } catch (error) {
       // The answer cannot be proven, so it is not used and does not count as a step. It has still been paid for, so
       // its reservation remains until the task's end is written.
-      this.#owed = { ...charge, steps: 0, ref };
+      this.#owed = { ...ended.charge, steps: 0, ref: ended.ref };
       throw error;
     }
   }
 
-  async #writeOutcome(tx: Tx, ref: number, call: AfterModelCall, charge: ModelCallCharge): Promise<void> {
-    const { evidence, budgets, signals, journal } = this.#parts;
+  async #writeOutcome(tx: Tx, { ref, call, charge }: EndedModelCall): Promise<void> {
+    const { evidence, budgets, signals } = this.#parts;
     const { task, payer } = evidence;
     const { workspaceId, id } = task;
-    const { model, step, status, usage, text, toolCalls, durationMs, reason } = call;
+    const { model, status, usage, durationMs, reason } = call;
     const { credits, inputTokens, outputTokens } = charge;
     const detail = {
       duration_ms: Math.round(durationMs),
@@ -156,8 +205,6 @@ export class ModelEvidence {
       budgets.release(id);
       signals.changed.emit({ workspaceId, task: id });
     });
-    if (status === "succeeded") await saveAnswer(tx, task, step, { role: "assistant", text, toolCalls });
-    await journal.save(tx);
   }
 
   /**

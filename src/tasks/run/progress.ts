@@ -27,6 +27,15 @@ export interface SavedProgress {
   readonly answer: string | null;
 }
 
+/** The progress of a task that has not begun. */
+export const NO_PROGRESS: SavedProgress = {
+  messages: [],
+  isInStep: false,
+  asked: new Map(),
+  own: null,
+  answer: null,
+};
+
 /** A call that is its own task, with its result if it was made before. */
 export interface DirectTaskCall {
   readonly call: ToolCall;

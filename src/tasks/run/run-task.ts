@@ -11,35 +11,41 @@ import {
 import { endTask, loadQueuedTask } from "../ending/store-retries.ts";
 import type { EventLog } from "../events/log.ts";
 import type { TaskParts } from "../parts.ts";
+import type { EarlyRun } from "../queue/accept.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";
 import { markQueued } from "../rows/tasks.ts";
 import type { Task } from "../task.ts";
+import { NotDispatched } from "./first-write.ts";
 import { type PauseReason, TaskRun } from "./task-run.ts";
 
 /**
  * Runs one task until it ends or a person must decide, and always records the true result. Never rejects. `tookUp` is
  * called with the task once it is read.
+ * @param early set if the run begins before its task is stored
  */
 export async function runTask(
-  parts: TaskParts,
+  given: TaskParts,
   queued: QueuedTask,
+  early: EarlyRun | null,
   signals: RunSignals,
   tookUp: (task: Task) => void,
 ): Promise<"ended" | "awaiting" | "givenBack"> {
+  const parts = early ? { ...given, db: early.first.db } : given;
   const log = parts.hub.find(queued.taskId);
   if (!log) return "ended";
-  const task = await loadQueuedTask(parts, queued, signals);
+  const task = early?.task ?? (await loadQueuedTask(parts, queued, signals));
   if (!task) {
     log.close(null);
     parts.hub.close(queued.taskId);
     return "ended";
   }
   tookUp(task);
-  const run = new TaskRun(parts, task, log, signals);
+  const run = new TaskRun(parts, task, log, signals, early !== null);
   let ending: TaskEnding | PauseReason;
   try {
     ending = await run.run();
   } catch (error) {
+    if (error instanceof NotDispatched) return "ended";
     if (error instanceof DrainInterrupt) {
       ending = "shutdown";
     } else {
@@ -47,12 +53,13 @@ export async function runTask(
       ending = endingAfter(error);
     }
   }
+  if (early && !(await early.first.isStored)) return "ended";
   if (ending === "awaiting") return "awaiting";
   if (ending === "shutdown") {
     await breakOff(parts, task, log);
     return "givenBack";
   }
-  await endTask(parts, task, log, ending, signals, run.owed);
+  await endTask(parts, task, log, ending, signals, run.outcome);
   return "ended";
 }
 

@@ -10,7 +10,7 @@ import { pause } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
 import { StoreUnavailable } from "../../store/db.ts";
 import { AwaitingApproval } from "../approvals/present.ts";
-import type { TaskEnding } from "../ending/finish.ts";
+import type { TaskEnding, UnwrittenOutcome } from "../ending/finish.ts";
 import {
   DrainInterrupt,
   deniedEnding,
@@ -20,7 +20,6 @@ import {
   stoppedEnding,
   unrecorded,
 } from "../ending/interruption.ts";
-import type { OwedCharge } from "../ending/lost-calls.ts";
 import type { EventLog } from "../events/log.ts";
 import { DocumentUnavailable } from "../input/documents.ts";
 import { isValidOutput, outputOption } from "../input/output-schema.ts";
@@ -29,11 +28,12 @@ import type { Task } from "../task.ts";
 import { CallEvidence } from "./call-evidence.ts";
 import { CallGuard } from "./call-guard.ts";
 import type { OpenConversation } from "./conversation-memory.ts";
+import { NotDispatched } from "./first-write.ts";
 import { RunJournal } from "./journal.ts";
 import { ModelEvidence } from "./model-evidence.ts";
 import { askedMessages } from "./model-messages.ts";
 import { runClientCall } from "./own-call.ts";
-import { type DirectTaskCall, loadProgress, type SavedProgress } from "./progress.ts";
+import { type DirectTaskCall, loadProgress, NO_PROGRESS, type SavedProgress } from "./progress.ts";
 import { RunRights } from "./rights.ts";
 import { ToolEvidence } from "./tool-evidence.ts";
 
@@ -72,19 +72,22 @@ export class TaskRun {
   readonly #signal: AbortSignal;
   readonly #lost = new AbortController();
   readonly #draining: AbortSignal;
+  readonly #isNew: boolean;
   #models: ModelEvidence | null = null;
 
-  constructor(parts: TaskParts, task: Task, log: EventLog, { signal, draining }: RunSignals) {
+  /** @param isNew whether this process has just accepted the task, so that nothing can be saved of it */
+  constructor(parts: TaskParts, task: Task, log: EventLog, { signal, draining }: RunSignals, isNew: boolean) {
     this.#parts = parts;
     this.#task = task;
     this.#log = log;
     this.#signal = AbortSignal.any([signal, this.#lost.signal]);
     this.#draining = draining;
+    this.#isNew = isNew;
   }
 
-  /** The cost of a model call that could not be recorded. The task's end settles it. */
-  get owed(): OwedCharge | null {
-    return this.#models?.owed ?? null;
+  /** The outcome of the last model call, for the transaction of the task's end. Null if no model was called. */
+  get outcome(): UnwrittenOutcome | null {
+    return this.#models;
   }
 
   async run(): Promise<TaskEnding | PauseReason> {
@@ -97,11 +100,11 @@ export class TaskRun {
     if (!agent) return stoppedEnding("The agent was removed.");
     if (agent.status === "stopped") return stoppedEnding(rights.whyStopped());
     if (input === null) return failure("internal", "The prompt was erased before the task ran.");
-    const run = await this.#open(rights);
+    const output = outputOption(input);
+    const run = await this.#open(rights, output === undefined);
     const { own } = run.progress;
     await run.journal.prepare(own !== null);
     if (own) return this.#runOwnCall(run, own);
-    const output = outputOption(input);
     const { answer } = run.progress;
     if (answer !== null && isValidOutput(output, answer)) return this.#useSaved(run, answer);
     const { conversations } = this.#parts;
@@ -118,16 +121,16 @@ export class TaskRun {
     }
   }
 
-  async #open(rights: RunRights): Promise<Run> {
+  async #open(rights: RunRights, anyTextEnds: boolean): Promise<Run> {
     const { db, tools, approvals } = this.#parts;
     const task = this.#task;
     const mayRepeat = (tool: string) => tools.mayRepeat(task.workspaceId, tool);
-    const progress = await loadProgress(db, task, mayRepeat, approvals);
+    const progress = this.#isNew ? NO_PROGRESS : await loadProgress(db, task, mayRepeat, approvals);
     const journal = new RunJournal(this.#parts, task, this.#log, progress.asked);
     const guard = new CallGuard(this.#parts, task, rights, journal, this.#draining);
     const evidence = new CallEvidence(this.#parts, task);
     const around = { ...this.#parts, evidence, guard, rights, journal };
-    const models = new ModelEvidence(around);
+    const models = new ModelEvidence(around, anyTextEnds);
     this.#models = models;
     return {
       progress,
@@ -235,6 +238,7 @@ export class TaskRun {
   #failed(event: AgentFailed): TaskEnding | PauseReason {
     if (event.cause instanceof AwaitingApproval) return "awaiting";
     if (event.cause instanceof DrainInterrupt) return "shutdown";
+    if (event.cause instanceof NotDispatched) throw event.cause;
     const { reason } = this.#lost.signal;
     if (event.code === "cancelled" && this.#signal.reason === reason && reason instanceof AgentDenied)
       return deniedEnding(reason);
