@@ -9,7 +9,7 @@ const MOST_KEYS = 10_000;
 /** Maximum number of characters of instructions in the cache. One agent may have 100,000. */
 const MOST_CHARACTERS = 32 * 1024 * 1024;
 
-/** An agent as last read. Outdated after a change to any agent; then it is used only if the store cannot be read. */
+/** An agent as last read. Outdated after a change to any agent of its workspace; then it is used only if the store cannot be read. */
 export interface CachedAgent {
   readonly agent: Agent;
   readonly generation: number;

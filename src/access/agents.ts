@@ -140,11 +140,12 @@ export function createAgents(
     changed.emit(workspaceId);
     agentChanged.emit({ workspaceId, id: Number(key.slice(idKeyPrefix(workspaceId).length)) });
   });
-  /** Incremented by each change. Data read before a change is not cached after it. */
-  let generation = 0;
+  /** Incremented by each change in a workspace. Data read before a change is not cached after it. */
+  const generations = new Map<number, number>();
+  const generationOf = (workspaceId: number): number => generations.get(workspaceId) ?? 0;
 
   function hasChanged(workspaceId: number, id: number): void {
-    generation += 1;
+    generations.set(workspaceId, generationOf(workspaceId) + 1);
     changed.emit(workspaceId);
     agentChanged.emit({ workspaceId, id });
   }
@@ -167,15 +168,15 @@ export function createAgents(
     sql: Sql,
   ): Promise<Agent | undefined> {
     const known = sql === db ? remembered.get(cacheKey(workspaceId, column, value)) : undefined;
+    const generation = generationOf(workspaceId);
     if (known?.generation === generation) return known.agent;
-    const before = generation;
-    const row = await sql.get<AgentRow>(
+    const row = await (sql === db ? db.urgent : sql).get<AgentRow>(
       `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND ${column} = $2 AND archived_at IS NULL`,
       [workspaceId, value],
     );
     // A row that somebody else wrote does not count.
     const agent = row && sql.seals.fits("agents", row) ? fromRow(row) : undefined;
-    if (agent && sql === db && generation === before) {
+    if (agent && sql === db && generation === generationOf(workspaceId)) {
       const keys = [cacheKey(workspaceId, "name", agent.name), cacheKey(workspaceId, "id", agent.id)];
       remembered.add(keys, { agent, generation });
     }

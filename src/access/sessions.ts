@@ -151,9 +151,10 @@ export function createSessions(parts: SessionParts): Sessions {
   async function load(hash: string): Promise<CachedSession | undefined> {
     const seen = revision.settled;
     // The only query that names no workspace, because the secret determines it.
-    const row = await db.get<SessionRow>(`SELECT ${SESSION_COLUMNS} FROM sessions WHERE secret_hash = $1`, [
-      Buffer.from(hash, "hex"),
-    ]);
+    const row = await db.urgent.get<SessionRow>(
+      `SELECT ${SESSION_COLUMNS} FROM sessions WHERE secret_hash = $1`,
+      [Buffer.from(hash, "hex")],
+    );
     if (!row || !db.seals.fits("sessions", row)) return undefined;
     const caller = await tokens.callerOf(row.workspace_id, row.token_id);
     if (!caller) return undefined;
@@ -264,7 +265,7 @@ export function createSessions(parts: SessionParts): Sessions {
     async get(workspaceId, id) {
       const row =
         isId("ses", id) && !ending.has(id)
-          ? await db.get<ListedSessionRow>(`${SELECT} AND s.id = $3`, [workspaceId, clock.now(), id])
+          ? await db.urgent.get<ListedSessionRow>(`${SELECT} AND s.id = $3`, [workspaceId, clock.now(), id])
           : undefined;
       if (!row) throw new Problem("not_found", `There is no session ${JSON.stringify(id)}.`);
       return fromRow(row);

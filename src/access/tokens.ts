@@ -173,7 +173,7 @@ export function createTokens(
 
   async function load(hash: Buffer): Promise<CachedToken | undefined> {
     const seen = revision.settled;
-    const row = await db.get<TokenRow & { until: number | null }>(
+    const row = await db.urgent.get<TokenRow & { until: number | null }>(
       `${SELECT_TOKEN.replace(" FROM", ", CASE WHEN t.secret_hash = $1 THEN NULL ELSE t.previous_until END AS until FROM")}
        WHERE (t.secret_hash = $1 OR t.previous_hash = $1) AND t.revoked_at IS NULL`,
       [hash],
@@ -230,7 +230,7 @@ export function createTokens(
     },
 
     async callerOf(workspaceId, id) {
-      const row = await db.get<TokenRow>(
+      const row = await db.urgent.get<TokenRow>(
         `${SELECT_TOKEN} WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL`,
         [workspaceId, id],
       );

@@ -16,22 +16,18 @@ const PER_LINE = 256;
 const PER_MESSAGE = 16 * 1024;
 const PER_MEMBER = 64;
 
-/**
- * The amount processed in one turn of the event loop, whoever sent it: 32 messages, which take about a millisecond.
- */
+/** The amount processed in one turn of the event loop, whoever sent it: 32 messages, which take about a millisecond. */
 const PER_TURN = 32 * PER_MESSAGE;
-/** After this time, a turn takes no more work of unknown weight. */
+/** After this time, no more calls begin in a turn. */
 const LONG_TURN_MS = 20;
-/** The most waiting work of unknown weight that a turn takes. After a turn that lasted long, it takes half as much. */
-const MOST_AT_ONCE = 256;
 /** The amount that one source may send at once: 20,000 messages. */
 const BURST = 20_000 * PER_MESSAGE;
 /** The amount that one source may send in the long run: 1,000 messages or 16 MB per second. */
 const PER_SECOND = 1_000 * PER_MESSAGE;
 
 interface WaitingPart extends WaitingItem {
-  /** Returns its weight. */
-  readonly begin: () => number;
+  readonly weight: number;
+  readonly begin: () => void;
 }
 
 /**
@@ -42,93 +38,103 @@ interface WaitingPart extends WaitingItem {
 export class LoopTurns {
   /** A stream waits with one part at a time, so a workspace's parts, taken in order, give its streams their turns. */
   readonly #waiting = new RoundRobin<WaitingPart>();
+  #left = PER_TURN;
+  #isCounting = false;
+
+  /** Takes a share of this turn, or of a later one. @returns undefined if there is no wait */
+  take(workspaceId: number, weight: number): Promise<void> | undefined {
+    // There are waiting parts only while there is no room, or while the next turn is about to begin.
+    if (this.#left > 0 && this.#waiting.size === 0) {
+      this.#left -= weight;
+      this.#count();
+      return undefined;
+    }
+    return new Promise((begin) => this.#waiting.add({ workspaceId, weight, begin }));
+  }
+
+  #count(): void {
+    if (this.#isCounting) return;
+    this.#isCounting = true;
+    // Runs after the sockets of this turn have been read.
+    setImmediate(() => {
+      this.#isCounting = false;
+      // A part that exceeded its turn does not delay others: it has already taken that time.
+      this.#left = PER_TURN;
+      for (let next = this.#waiting.take(); next; next = this.#waiting.take()) {
+        this.#left -= next.weight;
+        next.begin();
+        if (this.#left <= 0) break;
+      }
+      if (this.#left <= 0 || this.#waiting.size > 0) this.#count();
+    });
+  }
+}
+
+interface WaitingCall extends WaitingItem {
+  readonly begin: () => void;
+}
+
+/**
+ * Shares the event loop's turns between calls and their reads. How long one takes is known only once it has run, which
+ * is after it was begun: checking arguments can take 50 ms. So once a turn has lasted long, or has read much, calls
+ * begin one by one, each in a turn of its own, and workspaces take turns. An empty turn takes less than a microsecond.
+ */
+export class CallTurns {
+  readonly #waiting = new RoundRobin<WaitingCall>();
   readonly #now: () => number;
+  /** How much may still be read in this turn. */
   #left = PER_TURN;
   #isCounting = false;
   /** When this turn began to be counted. */
   #began = 0;
-  /** How much of the waiting work of unknown weight a turn takes now. */
-  #atOnce = 8;
 
   /** @param now in milliseconds */
   constructor(now = () => performance.now()) {
     this.#now = now;
   }
 
-  /** Takes a share of this turn, or of a later one. @returns undefined if there is no wait */
-  take(workspaceId: number, weight: number): Promise<void> | undefined {
-    if (this.#hasRoom) {
-      this.#spend(weight);
-      return undefined;
-    }
-    return new Promise((resolve) => {
-      const begin = () => {
-        resolve();
-        return weight;
-      };
-      this.#waiting.add({ workspaceId, begin });
-    });
+  /** Waits for a later turn if this one has lasted long. @returns undefined if there is no wait */
+  enter(workspaceId: number): Promise<void> | undefined {
+    const hasTime = !this.#isCounting || this.#now() - this.#began <= LONG_TURN_MS;
+    this.#count();
+    if (this.#hasRoom && hasTime) return undefined;
+    return new Promise((begin) => this.#waiting.add({ workspaceId, begin }));
   }
 
   /**
-   * Waits for a later turn if this one is used up or has lasted long. For work of unknown weight.
-   * @returns undefined if there is no wait
+   * Reads something in this turn or in a later one.
+   * @param weightOf how much was read, in bytes; 0 if it is too little to count
    */
-  enter(workspaceId: number): Promise<void> | undefined {
-    if (this.#hasRoom && !(this.#isCounting && this.#now() - this.#began > LONG_TURN_MS)) {
-      this.#count();
-      return undefined;
-    }
-    this.#count();
-    return new Promise((resolve) => {
-      const begin = () => {
-        resolve();
-        return this.#unknownWeight;
-      };
-      this.#waiting.add({ workspaceId, begin });
-    });
-  }
-
-  /** Runs `work` in this turn or in a later one. Its weight is known once it has run. */
   run<Result>(
     workspaceId: number,
     work: () => Result,
     weightOf: (result: Result) => number,
   ): Result | Promise<Result> {
-    if (this.#hasRoom) {
+    const read = (): Result => {
       const result = work();
-      this.#spend(weightOf(result));
+      const weight = weightOf(result);
+      if (weight > 0) {
+        this.#left -= weight;
+        this.#count();
+      }
       return result;
-    }
+    };
+    if (this.#hasRoom) return read();
     return new Promise((resolve, reject) => {
-      const begin = () => {
+      const begin = (): void => {
         try {
-          const result = work();
-          resolve(result);
-          // What follows a short read may be long, such as checking a text that was read before.
-          return Math.max(weightOf(result), this.#unknownWeight);
+          resolve(read());
         } catch (error) {
           reject(error);
-          return 0;
         }
       };
       this.#waiting.add({ workspaceId, begin });
     });
   }
 
-  /** There are waiting parts only while there is no room, or while the next turn is about to begin. */
+  /** There are waiting calls only while there is no room, or while the next turn is about to begin. */
   get #hasRoom(): boolean {
     return this.#left > 0 && this.#waiting.size === 0;
-  }
-
-  get #unknownWeight(): number {
-    return PER_TURN / this.#atOnce;
-  }
-
-  #spend(weight: number): void {
-    if (weight === 0) return;
-    this.#left -= weight;
-    this.#count();
   }
 
   #count(): void {
@@ -138,22 +144,17 @@ export class LoopTurns {
     // Runs after the sockets of this turn have been read.
     setImmediate(() => {
       this.#isCounting = false;
-      const isLong = this.#now() - this.#began > LONG_TURN_MS;
-      this.#atOnce = isLong ? Math.max(1, this.#atOnce / 2) : Math.min(MOST_AT_ONCE, this.#atOnce * 2);
-      // A part that exceeded its turn does not delay others: it has already taken that time.
       this.#left = PER_TURN;
-      for (let next = this.#waiting.take(); next; next = this.#waiting.take()) {
-        this.#left -= next.begin();
-        if (this.#left <= 0) break;
-      }
-      if (this.#left <= 0 || this.#waiting.size > 0) this.#count();
+      const next = this.#waiting.take();
+      next?.begin();
+      if (next || this.#waiting.size > 0) this.#count();
     });
   }
 }
 
 const turns = new LoopTurns();
 /** Apart from the turns of what arrives, so that many streams do not delay calls. */
-const callTurns = new LoopTurns();
+const callTurns = new CallTurns();
 
 function weightOf({ bytes, lines = 0, messages = 0, members = 0 }: Arrival): number {
   return bytes + lines * PER_LINE + messages * PER_MESSAGE + members * PER_MEMBER;

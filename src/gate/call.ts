@@ -123,7 +123,7 @@ export class Call {
    * transaction that does so. Undefined if the answer is known immediately.
    * @throws Problem 401 `invalid_token`
    */
-  requireRights(sql: Sql = this.#db): Promise<void> | undefined {
+  requireRights(sql: Sql = this.#db.urgent): Promise<void> | undefined {
     return requireRights(this.caller, sql);
   }
 

@@ -317,8 +317,8 @@ export function createGate(parts: GateDependencies): Gate {
     identify,
     requestsLeft: (workspaceId) => limiter.left(workspaces.get(workspaceId), clock.monotonic()),
     turnAway: (origin, problem) => refuse(problem, origin),
-    confirm: (caller) => requireRights(caller, db),
-    rightsEnd: ({ grant }) => grant?.endsAt(db) ?? Number.POSITIVE_INFINITY,
+    confirm: (caller) => requireRights(caller, db.urgent),
+    rightsEnd: ({ grant }) => grant?.endsAt(db.urgent) ?? Number.POSITIVE_INFINITY,
     async count(origin, caller, calls) {
       let limit: RequestLimit | null = null;
       if (!isLimited(origin)) return { ok: true, limit };

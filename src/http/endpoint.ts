@@ -2,6 +2,7 @@ import type { Server } from "bun";
 import type { DocumentDecoration } from "elysia";
 import Type, { type Static, type TObject, type TProperties, type TSchema } from "typebox";
 import type { Ids } from "../base/ids.ts";
+import { enterTurn } from "../base/inflow.ts";
 import { type Validator, validator } from "../base/schema.ts";
 import { readVia } from "../base/via.ts";
 import type { Call } from "../gate/call.ts";
@@ -136,9 +137,12 @@ export function endpoint<Body extends TSchema = TObject, Query extends TProperti
       };
       const given = body && (await readBody(request, spec.bodyOptional === true, reading));
       const raw = spec.raw && (await readRawJson(request, reading));
-      // The rights are checked again, because a body may take minutes to arrive.
-      const asked = (body || raw) && call.requireRights();
       try {
+        // Many bodies may end in one turn, and what follows may take milliseconds each.
+        const turn = (body || raw) && !operation.urgent ? enterTurn(workspaceId) : undefined;
+        if (turn) await turn;
+        // The rights are checked again, because a body may take minutes to arrive.
+        const asked = (body || raw) && call.requireRights();
         if (asked) await asked;
         if (spec.slow) server?.timeout(request, 0);
         const made = await handle({

@@ -65,6 +65,11 @@ export type Disturbance =
 
 export interface Db extends Sql {
   /**
+   * Reads that take no turns. Only for short rows: of rights, and of whatever a stop or a cancel needs, which must not
+   * wait behind the calls that it is to stop.
+   */
+  readonly urgent: Sql;
+  /**
    * Runs `work` and resolves once its writes are on disk (synced). Transactions that arrive while a group is being
    * written are committed together, with one sync. Each still succeeds or fails by itself.
    *

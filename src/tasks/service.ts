@@ -10,14 +10,7 @@ import { EndingRetries } from "./ending/retries.ts";
 import type { EventReader } from "./events/hub.ts";
 import type { EventMemory } from "./events/stored-events.ts";
 import type { TaskParts } from "./parts.ts";
-import {
-  acceptTask,
-  type DispatchResult,
-  draining,
-  type EarlyRun,
-  type NewTaskRequest,
-  replay,
-} from "./queue/accept.ts";
+import { acceptTask, type DispatchResult, draining, type NewTaskRequest, replay } from "./queue/accept.ts";
 import { checkRequest, type DispatchRequest } from "./queue/dispatch-request.ts";
 import { findReplay, keyOf } from "./queue/idempotency.ts";
 import { type QueuedTask, Scheduler } from "./queue/scheduler.ts";
@@ -26,6 +19,7 @@ import { recoverTasks } from "./recovery/recover.ts";
 import { agentForbidden, finished, noTask, notCancelled } from "./refusals.ts";
 import type { TaskFilter } from "./rows/task-ids.ts";
 import { findTask, findTaskFacts, listTasks, type TaskPage } from "./rows/tasks.ts";
+import type { EarlyRun } from "./run/first-write.ts";
 import { runTask } from "./run/run-task.ts";
 import { isFinal, notBefore, type Task, type TaskFacts } from "./task.ts";
 
@@ -305,20 +299,21 @@ export class TaskService {
     { workspaceId, agent }: Caller,
     id: string,
     find: FindTask<Found>,
+    sql: Sql = this.#parts.db,
   ): Promise<Found> {
-    const task = isId("task", id) ? await find(this.#parts.db, workspaceId, id) : undefined;
+    const task = isId("task", id) ? await find(sql, workspaceId, id) : undefined;
     if (!task || (agent && agent.id !== task.agentId)) throw noTask(id);
     return task;
   }
 
-  /** The task as stored. If the store cannot be read, a running task is found in memory. */
+  /** The task as stored, for a cancel. If the store cannot be read, a running task is found in memory. */
   async #orRunning<Found extends TaskFacts>(
     caller: Caller,
     id: string,
     find: FindTask<Found>,
   ): Promise<Found | Task> {
     try {
-      return await this.#find(caller, id, find);
+      return await this.#find(caller, id, find, this.#parts.db.urgent);
     } catch (error) {
       const task = this.#runs.get(id)?.task;
       if (!(error instanceof StoreUnavailable) || task?.workspaceId !== caller.workspaceId) throw error;

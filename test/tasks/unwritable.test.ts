@@ -128,11 +128,10 @@ test("a task that cannot be read at its start is read again after a pause, until
     asked += 1;
     throw asked % 2 === 1 ? new StoreUnavailable("busy") : new Error("no such table");
   };
+  const sql = { seals: new RowSeals(null), all: fails, get: fails, run: fails };
   const db: Db = {
-    seals: new RowSeals(null),
-    all: fails,
-    get: fails,
-    run: fails,
+    ...sql,
+    urgent: sql,
     tx: fails,
     beforeCommit: () => {},
     forget: async () => true,

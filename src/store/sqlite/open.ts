@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import { OperatorError } from "../../base/errors.ts";
-import { type Db, type Disturbance, StoreUnavailable } from "../db.ts";
+import { type Db, type Disturbance, type Sql, StoreUnavailable } from "../db.ts";
 import { RowSeals } from "../seals/seals.ts";
 import { type Connection, openReader, openWriter, sqliteCode } from "./connection.ts";
 import { GroupCommit, isEngineError } from "./group.ts";
 import { migrate } from "./migrate.ts";
 import { openSeals, type SealOptions } from "./open-seals.ts";
-import { readsInTurn } from "./reads.ts";
+import { readsInTurn, urgentReads } from "./reads.ts";
 import { requireOwnSchema } from "./schema.ts";
 import { loadVectorExtension, type VectorExtension } from "./vec.ts";
 import { dataVersionOf, StoreWatch, type WatchedFiles } from "./watch.ts";
@@ -38,9 +38,11 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
       : loadVectorExtension([writer.database, reader.database], options.libraries);
   const watch = new StoreWatch(files, writer, since);
   const group = new GroupCommit(writer, { guard: watch, seals });
+  const run: Sql["run"] = (sql, params) => group.submit((tx) => tx.run(sql, params), { single: true });
   return {
     ...readsInTurn(reader),
     seals,
+    urgent: { ...urgentReads(reader), seals, run },
     vectors,
     wasLeftOpen,
     get mustReopen() {
@@ -48,7 +50,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
     },
     forget: () => forget(group, watch),
     rewrite: (most) => rewrite(group, watch, most),
-    run: (sql, params) => group.submit((tx) => tx.run(sql, params), { single: true }),
+    run,
     tx: (work, options = {}) => group.submit(work, options),
     beforeCommit: (work) => group.beforeCommit(work),
     async disturbances() {

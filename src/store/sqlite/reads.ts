@@ -29,6 +29,18 @@ export function readsInTurn(reader: Connection): Pick<Sql, "all" | "get"> {
   };
 }
 
+/** Reads that take no turns. */
+export function urgentReads(reader: Connection): Pick<Sql, "all" | "get"> {
+  return {
+    async all<Row>(sql: string, params?: readonly SqlValue[]) {
+      return read(() => reader.all<Row>(sql, params));
+    },
+    async get<Row>(sql: string, params?: readonly SqlValue[]) {
+      return read(() => reader.get<Row>(sql, params));
+    },
+  };
+}
+
 /** The workspace is the first parameter of its queries. Other queries share a place in the order of turns. */
 function workspaceOf(params: readonly SqlValue[] | undefined): number {
   const first = params?.[0];

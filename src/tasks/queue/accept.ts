@@ -6,7 +6,7 @@ import type { Db, Tx } from "../../store/db.ts";
 import { readInput, type StoredInput } from "../input/task-input.ts";
 import type { TaskParts } from "../parts.ts";
 import { insertTask, type NewTask } from "../rows/tasks.ts";
-import { FirstWrite, JoinRefused } from "../run/first-write.ts";
+import { type EarlyRun, FirstWrite, JoinRefused } from "../run/first-write.ts";
 import { saveOwnCall } from "../run/progress.ts";
 import type { Task } from "../task.ts";
 import { findReplay, type IdempotencyKey, keepKey } from "./idempotency.ts";
@@ -33,13 +33,6 @@ export interface DispatchResult {
   readonly id: string;
   /** Whether the idempotency key had already created this task. */
   readonly replayed: boolean;
-}
-
-/** A run that begins before its task is stored. */
-export interface EarlyRun {
-  /** As it will be stored. Its `dispatchSeq` is 0 until then. */
-  readonly task: Task & { dispatchSeq: number };
-  readonly first: FirstWrite;
 }
 
 /** Where accepted tasks go. */

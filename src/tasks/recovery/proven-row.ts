@@ -23,7 +23,7 @@ export async function provenAgent(
   task: TaskFacts,
 ): Promise<string | undefined> {
   const { workspaceId, id } = task;
-  const row = await db.get<StoredRow<"tasks">>(ROW, [workspaceId, id]);
+  const row = await db.urgent.get<StoredRow<"tasks">>(ROW, [workspaceId, id]);
   if (row && db.seals.isIntact("tasks", row)) return task.agent;
   try {
     const dispatch = await dispatchOf(lists, task);

@@ -1,4 +1,5 @@
 import type { Db, Tx, TxOptions } from "../../store/db.ts";
+import type { Task } from "../task.ts";
 
 /** The task of a run that began early was not stored after all, so the run ends without a trace. */
 export class NotDispatched extends Error {
@@ -8,6 +9,13 @@ export class NotDispatched extends Error {
 /** The run's part of the transaction failed. Thrown out of the transaction, which is then repeated without it. */
 export class JoinRefused extends Error {
   override readonly name = "JoinRefused";
+}
+
+/** A run that begins before its task is stored. */
+export interface EarlyRun {
+  /** As it will be stored. Its `dispatchSeq` is 0 until then. */
+  readonly task: Task & { dispatchSeq: number };
+  readonly first: FirstWrite;
 }
 
 /** The first transaction of a run, which waits to be part of another. */

@@ -11,11 +11,10 @@ import {
 import { endTask, loadQueuedTask } from "../ending/store-retries.ts";
 import type { EventLog } from "../events/log.ts";
 import type { TaskParts } from "../parts.ts";
-import type { EarlyRun } from "../queue/accept.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";
 import { markQueued } from "../rows/tasks.ts";
 import type { Task } from "../task.ts";
-import { NotDispatched } from "./first-write.ts";
+import { type EarlyRun, NotDispatched } from "./first-write.ts";
 import { type PauseReason, TaskRun } from "./task-run.ts";
 
 /**

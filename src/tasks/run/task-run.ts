@@ -8,6 +8,7 @@ import {
 } from "../../agents/index.ts";
 import { pause } from "../../base/clock.ts";
 import { Problem } from "../../base/errors.ts";
+import { enterTurn } from "../../base/inflow.ts";
 import { StoreUnavailable } from "../../store/db.ts";
 import { AwaitingApproval } from "../approvals/present.ts";
 import type { TaskEnding, UnwrittenOutcome } from "../ending/finish.ts";
@@ -210,6 +211,8 @@ export class TaskRun {
       }
       // MUST happen before the framework chooses the step's first model.
       if (event.type === "step.started") await rights.refresh();
+      // The arguments are checked next, which can take 50 ms.
+      if (event.type === "tool.call") await enterTurn(this.#task.workspaceId);
       journal.publish(event);
       await journal.keepUp();
     }
