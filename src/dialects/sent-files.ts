@@ -25,9 +25,26 @@ export function filesAt(address: unknown): readonly SentFile[] {
   return /^data:/i.test(address) ? [] : ["named"];
 }
 
-/** The file in a member with base64, which some clients write as a `data:` URL. */
+/**
+ * The files named by addresses anywhere in a value. For content whose form only its provider knows: servers that speak
+ * a dialect have parts of their own.
+ */
+export function* addressesIn(value: unknown): Generator<SentFile> {
+  if (typeof value === "string") {
+    if (isAddress(value)) yield "named";
+  } else if (typeof value === "object" && value !== null) {
+    for (const inner of Object.values(value)) yield* addressesIn(inner);
+  }
+}
+
+function isAddress(text: string): boolean {
+  return /^\s*[a-z][a-z0-9+.-]*:\/\//i.test(text);
+}
+
+/** The file in a member with base64. Some clients write it as a `data:` URL, and some servers take an address. */
 export function filesIn(data: unknown, mediaType?: unknown): readonly SentFile[] {
   if (typeof data !== "string") return [];
+  if (isAddress(data)) return ["named"];
   const type = typeof mediaType === "string" ? mediaType : undefined;
   return [dataOfUrl(data) ?? { data, mediaType: type }];
 }

@@ -169,12 +169,41 @@ describe("a file that is only named counts as much as the largest file that is s
     ],
     ["an image of a response", () => responses([{ type: "input_image", image_url: ADDRESS }])],
     ["a file of a response", () => responses([{ type: "input_file", file_url: ADDRESS }])],
+    ["an address in place of a file's data", () => chat([{ type: "file", file: { file_data: ADDRESS } }])],
+    ["the address of a file in a chat message", () => chat([{ type: "file", file: { file_url: ADDRESS } }])],
+    ["a document of another server", () => chat([{ type: "document_url", document_url: ADDRESS }])],
+    ["a part that only a server knows", () => chat([{ type: "scan", scan: { pages: [{ at: ADDRESS }] } }])],
+    [
+      "an address in place of a file's data in a response",
+      () => responses([{ type: "input_file", file_data: ADDRESS }]),
+    ],
+    [
+      "an image of a response in an object",
+      () => responses([{ type: "input_image", image_url: { url: ADDRESS } }]),
+    ],
+    [
+      "a part of a response that only a server knows",
+      () => responses([{ type: "input_video", video_url: ADDRESS }]),
+    ],
+    [
+      "an address in place of a document's data in a message",
+      () => messages([{ type: "document", source: source("application/pdf", ADDRESS) }]),
+    ],
   ];
   test.each(NAMED)("%s", (_name, size) => {
     const { bytes, contentBytes } = size();
     expect(bytes).toBeGreaterThan(NAMED_FILE_BYTES);
     expect(contentBytes).toBeGreaterThan(NAMED_FILE_BYTES);
     expect(bytes).toBeLessThan(NAMED_FILE_BYTES + 500);
+  });
+
+  test("an address in a text is text", () => {
+    const sizes = [
+      chat([{ type: "text", text: ADDRESS }]),
+      messages([{ type: "text", text: ADDRESS }]),
+      responses([{ type: "input_text", text: ADDRESS }]),
+    ];
+    for (const { bytes } of sizes) expect(bytes).toBeLessThan(500);
   });
 
   test("each of several counts", () => {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { crc32 } from "node:zlib";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { ownConnection } from "../support/own-connection.ts";
 
 const clock = new FakeClock();
 let gateway: TestGateway;
@@ -153,6 +154,12 @@ test("the entry of an issued token names all of its scopes, however long they ar
   expect((await issue({ name: "n", scopes })).status).toBe(201);
   const { body } = await gateway.call("GET", "/v1/ledger?action=token.issue&order=desc&limit=1");
   expect(body.data[0].detail.scopes).toBe(scopes.join(" "));
+});
+
+test("counting tokens reads none of their rows", () => {
+  const sql = "SELECT COUNT(*) AS count FROM tokens WHERE workspace_id = 1 AND revoked_at IS NULL";
+  const plan = ownConnection(gateway.dataDir).query(`EXPLAIN QUERY PLAN ${sql}`).all();
+  expect(plan).toMatchObject([{ detail: expect.stringContaining("USING COVERING INDEX tokens_unrevoked") }]);
 });
 
 test("a workspace has at most 5,000 tokens that have not been revoked", async () => {

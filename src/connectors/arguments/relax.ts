@@ -17,6 +17,8 @@ export interface SafeSchema {
 const MOST_NODES = 1_000;
 /** How many values of `enum` and `const`, and names in `required`, cost as much as one schema. */
 const DATA_OF_NODE = 4;
+/** Longer references are not followed: following one takes a step for each of its parts. */
+const MOST_REFERENCE = 1_000;
 /** Maximum nesting of schemas: ten times as many levels overflow the compiler's stack. */
 const MOST_LEVELS = 100;
 
@@ -83,6 +85,7 @@ const ANYTHING: CopiedSchema = { schema: {}, isExact: false };
 class Copy {
   readonly #root: JsonSchema;
   readonly #areFormatsChecked: boolean;
+  readonly #targets = new Map<string, unknown>();
   #nodesLeft = MOST_NODES;
 
   constructor(root: JsonSchema, formats: "checked" | "annotations") {
@@ -123,11 +126,19 @@ class Copy {
     level: number,
     within: readonly string[],
   ): CopiedSchema {
-    if (typeof reference !== "string" || within.includes(reference)) return { ...besides, isExact: false };
-    const target = this.of(targetOf(this.#root, reference), level + 1, [...within, reference]);
+    if (typeof reference !== "string" || reference.length > MOST_REFERENCE || within.includes(reference)) {
+      return { ...besides, isExact: false };
+    }
+    const target = this.of(this.#targetOf(reference), level + 1, [...within, reference]);
     const isExact = target.isExact && besides.isExact;
     if (Object.keys(besides.schema).length === 0) return { schema: target.schema, isExact };
     return { schema: { allOf: [target.schema, besides.schema] }, isExact };
+  }
+
+  /** Each reference is followed once, however often it is expanded. */
+  #targetOf(reference: string): unknown {
+    if (!this.#targets.has(reference)) this.#targets.set(reference, targetOf(this.#root, reference));
+    return this.#targets.get(reference);
   }
 
   #affords(nodes: number): boolean {

@@ -1,8 +1,10 @@
 import { field } from "../json.ts";
-import { filesAt, filesIn, filesWithId, type SentFile } from "../sent-files.ts";
+import { addressesIn, filesAt, filesIn, filesWithId, type SentFile } from "../sent-files.ts";
 
 /** The members of a content part that hold the address of a file. Only the first is OpenAI's. */
 const ADDRESSES = ["image_url", "video_url", "audio_url"];
+/** Parts whose text is only text, whatever it looks like. */
+const TEXTS = ["text", "refusal"];
 
 /** The files in the messages of a chat completion. */
 export function* filesInMessages(messages: unknown): Generator<SentFile> {
@@ -18,7 +20,7 @@ function* filesInParts(parts: unknown): Generator<SentFile> {
   if (!Array.isArray(parts)) return;
   for (const part of parts) {
     const type = field(part, "type");
-    if (typeof type !== "string") continue;
+    if (typeof type !== "string" || TEXTS.includes(type)) continue;
     if (ADDRESSES.includes(type)) {
       const place = field(part, type);
       yield* filesAt(typeof place === "string" ? place : field(place, "url"));
@@ -29,6 +31,9 @@ function* filesInParts(parts: unknown): Generator<SentFile> {
       const file = field(part, "file");
       yield* filesIn(field(file, "file_data"));
       yield* filesWithId(field(file, "file_id"));
+      yield* filesAt(field(file, "file_url"));
+    } else {
+      yield* addressesIn(part);
     }
   }
 }

@@ -1,8 +1,10 @@
 import { field } from "../json.ts";
-import { filesAt, filesIn, filesWithId, type SentFile } from "../sent-files.ts";
+import { addressesIn, filesAt, filesIn, filesWithId, type SentFile } from "../sent-files.ts";
 
 /** Where an item has its content parts: a message in `content`, the result of a tool in `output`. */
 const PARTS = ["content", "output"];
+/** Parts whose text is only text, whatever it looks like. */
+const TEXTS = ["input_text", "output_text", "reasoning_text", "summary_text", "refusal"];
 
 /** The files in a request for a response. */
 export function* filesInRequest(value: unknown): Generator<SentFile> {
@@ -25,7 +27,8 @@ export function* filesInItems(items: unknown): Generator<SentFile> {
 
 function* filesInParts(content: unknown): Generator<SentFile> {
   for (const part of Array.isArray(content) ? content : [content]) {
-    switch (field(part, "type")) {
+    const type = field(part, "type");
+    switch (type) {
       case "input_image":
       case "computer_screenshot":
         yield* imageIn(part);
@@ -38,12 +41,16 @@ function* filesInParts(content: unknown): Generator<SentFile> {
       case "input_audio": {
         const audio = field(part, "input_audio");
         yield* filesIn(field(audio, "data"), `audio/${field(audio, "format")}`);
+        break;
       }
+      default:
+        if (typeof type === "string" && !TEXTS.includes(type)) yield* addressesIn(part);
     }
   }
 }
 
 function* imageIn(part: unknown): Generator<SentFile> {
-  yield* filesAt(field(part, "image_url"));
+  const address = field(part, "image_url");
+  yield* typeof address === "string" ? filesAt(address) : addressesIn(address);
   yield* filesWithId(field(part, "file_id"));
 }

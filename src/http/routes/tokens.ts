@@ -40,9 +40,9 @@ export const TokenCreate = Type.Object(
   },
   { additionalProperties: false },
 );
-/** A later time could not be written, because RFC 3339 ends with the year 9999. */
 /** Maximum number of a workspace's tokens that have not been revoked. */
 const TOKEN_LIMIT = 5_000;
+/** A later time could not be written, because RFC 3339 ends with the year 9999. */
 const LONGEST_MS = 36_500 * 86_400_000;
 export const TokenRotate = Type.Object({ grace: Type.Optional(Duration) }, { additionalProperties: false });
 

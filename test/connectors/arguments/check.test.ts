@@ -178,6 +178,31 @@ describe("a hostile schema is reduced to what compiles quickly, and never throws
   });
 });
 
+describe("references", () => {
+  test("are followed once, however often they are expanded", () => {
+    let followed = 0;
+    const definitions = new Proxy<Record<string, unknown>>(
+      { B: { type: "number" } },
+      {
+        getOwnPropertyDescriptor(target, name) {
+          followed += 1;
+          return Reflect.getOwnPropertyDescriptor(target, name);
+        },
+      },
+    );
+    const anyOf = Array.from({ length: 200 }, () => ({ $ref: "#/$defs/B" }));
+    const { isExact } = relax({ $defs: definitions, anyOf });
+    expect([isExact, followed]).toEqual([true, 1]);
+  });
+
+  test("of more than 1,000 characters are not followed", () => {
+    const name = "a".repeat(1_000 - "#/$defs/".length);
+    const schemaOf = (name: string) => ({ $defs: { [name]: { type: "number" } }, $ref: `#/$defs/${name}` });
+    expect(relax(schemaOf(name)).isExact).toBe(true);
+    expect(relax(schemaOf(`${name}a`)).isExact).toBe(false);
+  });
+});
+
 describe("arguments that would take too long to check are left to the upstream:", () => {
   const texts = many(9_000, () => "x");
   const besides = { b: { type: "number" } };
