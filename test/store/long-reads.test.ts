@@ -109,3 +109,17 @@ test("a short read waits for one long read at most, however many another workspa
   expect(long - before).toBeLessThanOrEqual(2);
   await Promise.all(reads);
 });
+
+test("an urgent read waits for no long one", async () => {
+  let long = 0;
+  const counted = counting(db, () => {
+    long += 1;
+  });
+  const reads = Array.from({ length: READS }, () => findSchedule(counted, 1, SCHEDULE));
+  await new Promise((resolve) => setImmediate(resolve));
+  const before = long;
+  expect(await db.urgent.get("SELECT id FROM tasks WHERE workspace_id = $1", [1])).toEqual({ id: "task_1" });
+  expect(await db.urgent.all("SELECT id FROM tasks WHERE workspace_id = $1", [1])).toHaveLength(1);
+  expect(long).toBe(before);
+  await Promise.all(reads);
+});
