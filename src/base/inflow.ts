@@ -70,17 +70,46 @@ export class LoopTurns {
   }
 }
 
-interface WaitingCall extends WaitingItem {
-  readonly begin: () => void;
+/**
+ * A workspace begins no calls while more of its reads than this wait. A call holds what it has read, often megabytes,
+ * while its next read waits.
+ */
+const MOST_WAITING_READS = 4;
+
+/** What waits of a workspace, in order. Each begins when it is called. */
+class WaitingCalls {
+  readonly #reads = new Set<() => void>();
+  readonly #calls = new Set<() => void>();
+  #isCallNext = false;
+
+  get size(): number {
+    return this.#reads.size + this.#calls.size;
+  }
+
+  add(kind: "read" | "call", begin: () => void): void {
+    (kind === "read" ? this.#reads : this.#calls).add(begin);
+  }
+
+  /** Takes a read and a call in turn, so that a long walk does not hold up calls. */
+  take(): (() => void) | undefined {
+    const isCall = this.#reads.size === 0 || (this.#isCallNext && this.#reads.size <= MOST_WAITING_READS);
+    const waiting = isCall && this.#calls.size > 0 ? this.#calls : this.#reads;
+    const [next] = waiting;
+    if (next) waiting.delete(next);
+    this.#isCallNext = waiting === this.#reads;
+    return next;
+  }
 }
 
 /**
  * Shares the event loop's turns between calls and their reads. How long one takes is known only once it has run, which
  * is after it was begun: checking arguments can take 50 ms. So once a turn has lasted long, or has read much, calls
- * begin one by one, each in a turn of its own, and workspaces take turns. An empty turn takes less than a microsecond.
+ * and reads begin one by one, each in a turn of its own, and workspaces take turns. An empty turn takes less than a
+ * microsecond.
  */
 export class CallTurns {
-  readonly #waiting = new RoundRobin<WaitingCall>();
+  /** What waits, by workspace, in the order of the round. */
+  readonly #waiting = new Map<number, WaitingCalls>();
   readonly #now: () => number;
   /** How much may still be read in this turn. */
   #left = PER_TURN;
@@ -97,44 +126,32 @@ export class CallTurns {
   enter(workspaceId: number): Promise<void> | undefined {
     const hasTime = !this.#isCounting || this.#now() - this.#began <= LONG_TURN_MS;
     this.#count();
-    if (this.#hasRoom && hasTime) return undefined;
-    return new Promise((begin) => this.#waiting.add({ workspaceId, begin }));
+    return this.#hasRoom && hasTime ? undefined : this.#wait(workspaceId, "call");
   }
 
-  /**
-   * Reads something in this turn or in a later one.
-   * @param weightOf how much was read, in bytes; 0 if it is too little to count
-   */
-  run<Result>(
-    workspaceId: number,
-    work: () => Result,
-    weightOf: (result: Result) => number,
-  ): Result | Promise<Result> {
-    const read = (): Result => {
-      const result = work();
-      const weight = weightOf(result);
-      if (weight > 0) {
-        this.#left -= weight;
-        this.#count();
-      }
-      return result;
-    };
-    if (this.#hasRoom) return read();
-    return new Promise((resolve, reject) => {
-      const begin = (): void => {
-        try {
-          resolve(read());
-        } catch (error) {
-          reject(error);
-        }
-      };
-      this.#waiting.add({ workspaceId, begin });
-    });
+  /** Waits for a later turn if this one has read much. @returns undefined if there is no wait */
+  read(workspaceId: number): Promise<void> | undefined {
+    return this.#hasRoom ? undefined : this.#wait(workspaceId, "read");
   }
 
-  /** There are waiting calls only while there is no room, or while the next turn is about to begin. */
+  /** Counts what was read, in bytes. */
+  spend(bytes: number): void {
+    this.#left -= bytes;
+    this.#count();
+  }
+
+  /** Something waits only while there is no room, or while the next turn is about to begin. */
   get #hasRoom(): boolean {
     return this.#left > 0 && this.#waiting.size === 0;
+  }
+
+  #wait(workspaceId: number, kind: "read" | "call"): Promise<void> {
+    return new Promise((begin) => {
+      const waiting = this.#waiting.get(workspaceId) ?? new WaitingCalls();
+      waiting.add(kind, begin);
+      this.#waiting.set(workspaceId, waiting);
+      this.#count();
+    });
   }
 
   #count(): void {
@@ -145,10 +162,21 @@ export class CallTurns {
     setImmediate(() => {
       this.#isCounting = false;
       this.#left = PER_TURN;
-      const next = this.#waiting.take();
-      next?.begin();
-      if (next || this.#waiting.size > 0) this.#count();
+      const begin = this.#next();
+      begin?.();
+      if (begin || this.#waiting.size > 0) this.#count();
     });
+  }
+
+  #next(): (() => void) | undefined {
+    for (const [workspaceId, waiting] of this.#waiting) {
+      const next = waiting.take();
+      // The workspace goes to the end of the round.
+      this.#waiting.delete(workspaceId);
+      if (waiting.size > 0) this.#waiting.set(workspaceId, waiting);
+      return next;
+    }
+    return undefined;
   }
 }
 
@@ -188,15 +216,16 @@ export function takeWholeTurn(workspaceId: number): Promise<void> | undefined {
 }
 
 /**
- * Reads something whose size is known only once it is read, in one of the event loop's turns. `bytesOf` is 0 if the
- * read is too short to count.
+ * Waits for a later turn of the event loop if much has been read in this one. MUST be awaited before something is read
+ * whose size is known only once it is read; then `countRead` counts it.
+ * @returns undefined if there is no wait
  */
-export function readInTurn<Result>(
-  workspaceId: number,
-  read: () => Result,
-  bytesOf: (result: Result) => number,
-): Result | Promise<Result> {
-  return callTurns.run(workspaceId, read, bytesOf);
+export function readTurn(workspaceId: number): Promise<void> | undefined {
+  return callTurns.read(workspaceId);
+}
+
+export function countRead(bytes: number): void {
+  callTurns.spend(bytes);
 }
 
 /**

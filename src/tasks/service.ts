@@ -166,6 +166,11 @@ export class TaskService {
     return this.#shown(await this.#find(caller, id, findTask));
   }
 
+  /** Like `get`, without the task's texts. */
+  facts(caller: Caller, id: string): Promise<TaskFacts> {
+    return this.#find(caller, id, findTaskFacts);
+  }
+
   /** Names a task and its agent in a call's entry. The agent is left out if the row was changed. */
   async name(call: Call, task: TaskFacts): Promise<void> {
     const isRunning = this.#runs.get(task.id)?.task?.agent === task.agent;

@@ -73,11 +73,7 @@ describe("a call", () => {
   test("does not wait while there is room, and waits for a later turn once this one has read much", async () => {
     const turns = new CallTurns(() => 0);
     for (let count = 0; count < 1_000; count++) expect(turns.enter(1)).toBeUndefined();
-    turns.run(
-      1,
-      () => {},
-      () => A_TURN * MESSAGE,
-    );
+    turns.spend(A_TURN * MESSAGE);
     expect(turns.enter(2)).toBeInstanceOf(Promise);
   });
 
@@ -119,37 +115,58 @@ describe("a call", () => {
 });
 
 describe("a call's reads", () => {
-  test("count by what was read", async () => {
+  const text = A_TURN * MESSAGE;
+
+  test("wait for later turns once one has read much", async () => {
     const turns = new CallTurns(() => 0);
-    const reads: number[] = [];
-    const all = [1, 2, 3, 4].map((part) =>
-      turns.run(
-        1,
-        () => reads.push(part),
-        () => A_TURN * MESSAGE,
-      ),
-    );
-    expect(reads).toEqual([1]);
-    await turn();
-    await turn();
-    expect(reads.length).toBeLessThanOrEqual(3);
+    let reads = 0;
+    const read = async () => {
+      await turns.read(1);
+      reads += 1;
+      turns.spend(text);
+    };
+    expect(turns.read(1)).toBeUndefined();
+    turns.spend(text);
+    const all = [read(), read(), read()];
+    for (let before = 0; reads < 3; before = reads) {
+      await turn();
+      expect(reads - before).toBeLessThanOrEqual(2);
+    }
     await Promise.all(all);
-    expect(reads).toEqual([1, 2, 3, 4]);
   });
 
-  test("pass on what they throw, in this turn and in a later one", async () => {
+  test("come before its workspace's other calls, so that few calls hold what they have read", async () => {
     const turns = new CallTurns(() => 0);
-    const fails = () => {
-      throw new RangeError("unreadable");
+    turns.spend(text);
+    let [held, most, done] = [0, 0, 0];
+    const call = async () => {
+      await turns.enter(1);
+      for (let read = 0; read < 5; read++) {
+        await turns.read(1);
+        turns.spend(text);
+        if (read === 0) held += 1;
+        most = Math.max(most, held);
+      }
+      held -= 1;
+      done += 1;
     };
-    expect(() => turns.run(1, fails, () => 0)).toThrow(RangeError);
-    turns.run(
-      1,
-      () => {},
-      () => A_TURN * MESSAGE,
-    );
-    const later = turns.run(1, fails, () => 0);
-    await expect(later).rejects.toThrow(RangeError);
+    await Promise.all(Array.from({ length: 200 }, call));
+    expect(done).toBe(200);
+    expect(most).toBeLessThanOrEqual(8);
+  });
+
+  test("of a long walk do not hold up calls", async () => {
+    const turns = new CallTurns(() => 0);
+    let isOver = false;
+    const walk = (async () => {
+      while (!isOver) {
+        await turns.read(1);
+        turns.spend(text);
+      }
+    })();
+    await Promise.all(Array.from({ length: 100 }, () => turns.enter(1)));
+    isOver = true;
+    await walk;
   });
 });
 

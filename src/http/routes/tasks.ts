@@ -118,7 +118,7 @@ export function taskRoutes(endpoints: EndpointContext, { tasks, ...replies }: Ta
     },
     async ({ call, params: { id = "" }, query, request }) => {
       const after = query.after ?? lastEventId(request.headers);
-      const task = await tasks.get(call.caller, id);
+      const task = await tasks.facts(call.caller, id);
       await tasks.name(call, task);
       const { caller } = call;
       const place = streams.take(caller.workspaceId);

@@ -1,4 +1,4 @@
-import { readInTurn } from "../../base/inflow.ts";
+import { countRead, readTurn } from "../../base/inflow.ts";
 import { type Sql, type SqlValue, StoreUnavailable } from "../db.ts";
 import { type Connection, sqliteCode } from "./connection.ts";
 
@@ -17,14 +17,18 @@ const SHORT_BYTES = 4 * 1024;
 export function readsInTurn(reader: Connection): Pick<Sql, "all" | "get"> {
   return {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {
-      return readInTurn(workspaceOf(params), () => read(() => reader.all<Row>(sql, params)), bytesOfRows);
+      const turn = readTurn(workspaceOf(params));
+      if (turn) await turn;
+      const rows = read(() => reader.all<Row>(sql, params));
+      count(rows);
+      return rows;
     },
     async get<Row>(sql: string, params?: readonly SqlValue[]) {
-      return readInTurn(
-        workspaceOf(params),
-        () => read(() => reader.get<Row>(sql, params)),
-        (row) => bytesOfRows([row]),
-      );
+      const turn = readTurn(workspaceOf(params));
+      if (turn) await turn;
+      const row = read(() => reader.get<Row>(sql, params));
+      count([row]);
+      return row;
     },
   };
 }
@@ -47,14 +51,14 @@ function workspaceOf(params: readonly SqlValue[] | undefined): number {
   return typeof first === "number" ? first : 0;
 }
 
-function bytesOfRows(rows: readonly unknown[]): number {
+function count(rows: readonly unknown[]): void {
   let bytes = rows.length * PER_ROW;
   for (const row of rows) {
     for (const value of Object.values(row ?? {})) {
       if (typeof value === "string" || value instanceof Uint8Array) bytes += value.length;
     }
   }
-  return bytes < SHORT_BYTES ? 0 : bytes;
+  if (bytes >= SHORT_BYTES) countRead(bytes);
 }
 
 /** @throws StoreUnavailable if the engine cannot read, as the writer does if it cannot write */
