@@ -204,7 +204,7 @@ export function createTokens(
     return use(entry);
   }
 
-  async function get(workspaceId: number, id: string, sql: Sql = db): Promise<Token> {
+  async function get(workspaceId: number, id: string, sql: Sql = db.urgent): Promise<Token> {
     const row = isId("tok", id)
       ? await sql.get<TokenRow>(
           `${SELECT_TOKEN} WHERE t.workspace_id = $1 AND t.id = $2 AND t.revoked_at IS NULL`,

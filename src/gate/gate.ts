@@ -32,8 +32,8 @@ export interface Operation {
    */
   readonly counted: boolean | "later";
   /**
-   * Counted, but never refused by the limit: a call that stops work MUST succeed even if a flood has used up the
-   * limit.
+   * Counted, but never refused by the limit, and waits for no turn: a call that stops work MUST succeed even if a
+   * flood has used up the limit.
    */
   readonly urgent?: boolean;
 }

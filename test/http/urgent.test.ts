@@ -7,10 +7,15 @@ const LIMIT = 5;
 const clock = new FakeClock();
 let gateway: TestGateway;
 let bound: string;
+let flooding: { readonly id: string; readonly secret: string };
 beforeAll(async () => {
   gateway = await startGateway({ clock });
   await gateway.agent("agent");
   bound = await gateway.token({ agent: "agent", scopes: ["agents:read"] });
+  const issued = await gateway.call("POST", "/v1/tokens", {
+    body: { name: "flood", scopes: ["tasks:read"] },
+  });
+  flooding = issued.body;
   await gateway.call("PATCH", "/v1/workspace", {
     body: { limits: { requests_per_minute: LIMIT, enforcement: "enforced" } },
   });
@@ -26,6 +31,12 @@ test("with an empty bucket the stop button and cancel still work, and are counte
   const cancel = await gateway.call("POST", "/v1/tasks/task_01m7yzmt98ew6t00f2wm1qh454/cancel");
   expect([cancel.status, cancel.body.code]).toEqual([404, "not_found"]);
   expect((await gateway.call("POST", "/v1/agents/agent/resume")).status).toBe(429);
+});
+
+test("and a token that causes the flood can be revoked", async () => {
+  const { id, secret } = flooding;
+  expect((await gateway.call("DELETE", `/v1/tokens/${id}`)).status).toBe(204);
+  expect((await gateway.call("GET", "/v1/tiers", { token: secret })).status).toBe(401);
 });
 
 test("and browsers can sign in and out and see their session, but nothing else", async () => {

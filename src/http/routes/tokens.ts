@@ -171,6 +171,7 @@ export function tokenRoutes(endpoints: EndpointContext, { tokens, agents, clock 
     endpoints,
     {
       action: "token.revoke",
+      urgent: true,
       scope: "tokens:write",
       summary: "Revoke a token immediately",
       tag,
