@@ -1,14 +1,7 @@
 /** Patterns consist of ASCII characters only (see `isGlob`). */
 const ALPHABET = 128;
 const STAR = "*".charCodeAt(0);
-
-/** What a part of a pattern requires of the text. Offsets count from the start of the part. */
-export interface PartWithWildcards {
-  readonly length: number;
-  readonly characters: readonly { readonly code: number; readonly offset: number }[];
-  /** Offsets of the part's `?`. */
-  readonly wildcards: readonly number[];
-}
+const QUESTION_MARK = "?".charCodeAt(0);
 
 /**
  * Finds parts that contain `?` in a text. Keeps one bit per character and position of the text, so a part is found in
@@ -44,8 +37,8 @@ export class TextPositions {
   }
 
   /** The first position at or after `from` where the part matches and ends by `end`; -1 if there is none. */
-  find({ length, characters, wildcards }: PartWithWildcards, from: number, end: number): number {
-    const last = end - length;
+  find(part: string, from: number, end: number): number {
+    const last = end - part.length;
     if (last < from) return -1;
     const first = from >>> 5;
     const final = last >>> 5;
@@ -53,9 +46,14 @@ export class TextPositions {
     starts.fill(-1, first, final + 1);
     starts[first] = (starts[first] ?? 0) & (-1 << (from & 31));
     starts[final] = (starts[final] ?? 0) & (-1 >>> (31 - (last & 31)));
-    for (const { code, offset } of characters) if (!this.#keep(code, offset, 0, first, final)) return -1;
+    for (let offset = 0; offset < part.length; offset++) {
+      const code = part.charCodeAt(offset);
+      if (code !== QUESTION_MARK && !this.#keep(code, offset, 0, first, final)) return -1;
+    }
     // A star in the text comes from another pattern (`covers`) and represents any number of characters.
-    if (this.#hasStar) for (const offset of wildcards) this.#keep(STAR, offset, -1, first, final);
+    for (let offset = 0; this.#hasStar && offset < part.length; offset++) {
+      if (part.charCodeAt(offset) === QUESTION_MARK) this.#keep(STAR, offset, -1, first, final);
+    }
     for (let word = first; word <= final; word++) {
       const found = starts[word] ?? 0;
       if (found !== 0) return word * 32 + 31 - Math.clz32(found & -found);
