@@ -1,5 +1,6 @@
 import { amazonNames } from "./amazon-names.ts";
 import { GlobList } from "./globs/glob-list.ts";
+import { WeakCache } from "./weak-cache.ts";
 
 /**
  * The characters of a pattern: `*` matches any run of characters (even none, and `/`), `?` exactly one, and any other
@@ -21,7 +22,7 @@ export function isGlob(pattern: string): boolean {
 
 /**
  * For lists that grant: whether one of the patterns matches, case-sensitively. A pattern that is not a glob grants
- * nothing. A list is compiled once, so it MUST NOT be changed after its first use; this holds for all lists below.
+ * nothing. Compiled lists are kept, so a list MUST NOT be changed after its first use; this holds for all lists below.
  */
 export function matchesAny(patterns: readonly string[], text: string): boolean {
   return patterns.length > 0 && grantOf(patterns).matches(text);
@@ -69,15 +70,7 @@ export function covers(outer: readonly string[], inner: string): boolean {
   return matchesAny(outer, inner);
 }
 
-const grants = new WeakMap<readonly string[], GlobList>();
-
-function grantOf(patterns: readonly string[]): GlobList {
-  const known = grants.get(patterns);
-  if (known) return known;
-  const made = new GlobList(patterns.filter(isGlob));
-  grants.set(patterns, made);
-  return made;
-}
+type Separator = "/" | "." | "__";
 
 /** A list that denies, in lower case. */
 interface Restriction {
@@ -87,23 +80,51 @@ interface Restriction {
   readonly own: GlobList;
 }
 
-type Separator = "/" | "." | "__";
+/** What was derived from a list of patterns. */
+interface DerivedLists {
+  bytes: number;
+  grant: GlobList | null;
+  /** `Restriction.whole`, which is the same for all separators. */
+  whole: GlobList | null;
+  readonly restrictions: Partial<Record<Separator, Restriction>>;
+}
 
-const restrictions: Readonly<Record<Separator, WeakMap<readonly string[], Restriction>>> = {
-  "/": new WeakMap(),
-  ".": new WeakMap(),
-  __: new WeakMap(),
-};
+/** Bytes of memory for all that was derived from lists, whoever wrote them: see `access/list-memory.ts`. */
+const MOST_BYTES = 24 * 1024 * 1024;
+/** Bytes of a list's entry. */
+const ENTRY = 256;
+const derived = new WeakCache<readonly string[], DerivedLists>(MOST_BYTES);
+
+function listsOf(patterns: readonly string[]): DerivedLists {
+  const known = derived.get(patterns);
+  if (known) return known;
+  const made: DerivedLists = { bytes: ENTRY, grant: null, whole: null, restrictions: {} };
+  derived.add(patterns, made);
+  return made;
+}
+
+function listOf(lists: DerivedLists, patterns: readonly string[]): GlobList {
+  return new GlobList(patterns, (bytes) => derived.grow(lists, bytes));
+}
+
+function grantOf(patterns: readonly string[]): GlobList {
+  const lists = listsOf(patterns);
+  lists.grant ??= listOf(lists, patterns.filter(isGlob));
+  return lists.grant;
+}
 
 function restrictionOf(patterns: readonly string[], separator: Separator): Restriction {
-  const known = restrictions[separator].get(patterns);
+  const lists = listsOf(patterns);
+  const known = lists.restrictions[separator];
   if (known) return known;
   const folded = patterns.every(isGlob) ? patterns.map((pattern) => pattern.toLowerCase()) : ["*"];
-  const made = {
-    whole: new GlobList(folded),
-    own: new GlobList(folded.filter((pattern) => !pattern.includes(separator))),
-  };
-  restrictions[separator].set(patterns, made);
+  lists.whole ??= listOf(lists, folded);
+  const own = listOf(
+    lists,
+    folded.filter((pattern) => !pattern.includes(separator)),
+  );
+  const made = { whole: lists.whole, own };
+  lists.restrictions[separator] = made;
   return made;
 }
 
