@@ -20,31 +20,40 @@ interface Decision {
 }
 
 type Tools = readonly { readonly name: string }[];
+type Decisions = WeakMap<Tools, WeakMap<readonly string[], Decision>>;
 
 /** Cost of the tools that are decided at a time: half of one turn of the event loop. */
 const SLICE = 256 * 1024;
+/** Bytes of memory for all decisions of a rule: see `access/list-memory.ts`. */
+const MOST_BYTES = 4 * 1024 * 1024;
+/** Bytes that a decision takes besides its bits. */
+const DECISION = 1_024;
 
 /**
  * Decides for whole lists of tools. A workspace may have 10,000 tools and an agent hundreds of patterns, so each list
- * of tools is decided once for each list of patterns, and other work runs in between. Decisions take one bit per tool
- * and are kept as long as both lists. Neither list may be changed after its first use.
+ * of tools is decided once for each list of patterns, and other work runs in between. Decisions take one bit per tool.
+ * They are kept as long as both lists, unless others need their memory. Neither list may be changed after its first use.
  */
 export class ToolRule {
   readonly #parts: ToolRuleParts;
-  readonly #decisions = new WeakMap<Tools, WeakMap<readonly string[], Decision>>();
+  readonly #half: number;
+  #recent: Decisions = new WeakMap();
+  /** Decisions move back to `#recent` when they are used. */
+  #older: Decisions = new WeakMap();
+  /** Bytes of `#recent`. Includes decisions about lists that are gone. */
+  #bytes = 0;
 
-  constructor(parts: ToolRuleParts) {
+  constructor(parts: ToolRuleParts, mostBytes = MOST_BYTES) {
     this.#parts = parts;
+    this.#half = mostBytes / 2;
   }
 
   /** The tools for which the rule holds. */
   of(workspaceId: number, tools: Tools, patterns: readonly string[]): Promise<ToolSubset> {
-    const byPatterns = this.#decisions.get(tools) ?? new WeakMap<readonly string[], Decision>();
-    this.#decisions.set(tools, byPatterns);
-    const known = byPatterns.get(patterns);
+    const known = this.#find(tools, patterns);
     if (known) return known.made;
     const decision: Decision = { made: this.#decide(workspaceId, tools, patterns), subset: undefined };
-    byPatterns.set(patterns, decision);
+    this.#keep(tools, patterns, decision);
     void decision.made.then((subset) => {
       decision.subset = subset;
     });
@@ -53,7 +62,25 @@ export class ToolRule {
 
   /** What `of` has already decided. */
   known(tools: Tools, patterns: readonly string[]): ToolSubset | undefined {
-    return this.#decisions.get(tools)?.get(patterns)?.subset;
+    return this.#find(tools, patterns)?.subset;
+  }
+
+  #find(tools: Tools, patterns: readonly string[]): Decision | undefined {
+    const recent = this.#recent.get(tools)?.get(patterns);
+    if (recent) return recent;
+    const older = this.#older.get(tools)?.get(patterns);
+    if (older) this.#keep(tools, patterns, older);
+    return older;
+  }
+
+  #keep(tools: Tools, patterns: readonly string[], decision: Decision): void {
+    const byPatterns = this.#recent.get(tools) ?? new WeakMap<readonly string[], Decision>();
+    this.#recent.set(tools, byPatterns.set(patterns, decision));
+    this.#bytes += DECISION + tools.length / 8;
+    if (this.#bytes <= this.#half) return;
+    this.#older = this.#recent;
+    this.#recent = new WeakMap();
+    this.#bytes = 0;
   }
 
   async #decide(workspaceId: number, tools: Tools, patterns: readonly string[]): Promise<ToolSubset> {

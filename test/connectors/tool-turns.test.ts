@@ -81,6 +81,21 @@ test("requests that arrive together share one decision", async () => {
   expect(rule.known(offered, ["*0"])).toBeUndefined();
 });
 
+test("decisions take a bounded share of memory, and those in use stay", async () => {
+  const rule = new ToolRule({ test: () => true, cost: () => 1 });
+  const all = Array.from({ length: 5_000 }, () => ["*"]);
+  const [used = []] = all;
+  const first = await rule.of(1, offered, used);
+  for (const patterns of all) {
+    await rule.of(1, offered.slice(0, 1), patterns);
+    await rule.of(1, offered, patterns);
+    expect(rule.known(offered, used)).toBe(first);
+  }
+  const kept = all.filter((patterns) => rule.known(offered, patterns) !== undefined).length;
+  expect(kept).toBeGreaterThan(500);
+  expect(kept).toBeLessThan(4_000);
+});
+
 test("a connector's own scopes are compared with its tools in turns", async () => {
   const { catalogue } = registryOf();
   const scopes = [...hostile("x"), "*9"];
