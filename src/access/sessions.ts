@@ -5,6 +5,7 @@ import { redact } from "../base/log.ts";
 import { Signal } from "../base/signal.ts";
 import type { Db, Sql, Tx } from "../store/db.ts";
 import type { Caller } from "./caller.ts";
+import { CallerCache } from "./caller-cache.ts";
 import { Grant } from "./grant.ts";
 import { type Halt, Halts } from "./halts.ts";
 import { createSecret, hashSecret, hashSecretHex, SESSION_PREFIX } from "./secret.ts";
@@ -109,8 +110,6 @@ const OPEN = `FROM sessions s JOIN tokens t ON t.id = s.token_id LEFT JOIN agent
 const SELECT = `SELECT s.id, s.token_id, t.name, a.name AS agent, t.person, s.user_agent, s.created_at, s.last_used_at,
   s.expires_at ${OPEN}`;
 
-/** Maximum number of cached sessions, so a call costs a hash instead of a query. */
-const CACHE_LIMIT = 10_000;
 /** Maximum number of sessions per token, so a program that signs in repeatedly does not fill the table. */
 const PER_TOKEN = 100;
 const USER_AGENT_LENGTH = 200;
@@ -125,7 +124,7 @@ interface CachedSession {
 
 export function createSessions(parts: SessionParts): Sessions {
   const { db, tokens, clock, ids, random, lifetimeMs } = parts;
-  const known = new Map<string, CachedSession>();
+  const known = new CallerCache<CachedSession>();
   const used = new Map<string, LastUse>();
   const changed = new Signal<void>();
   const { revision } = tokens;
@@ -187,9 +186,8 @@ export function createSessions(parts: SessionParts): Sessions {
     const before = revision.settled;
     const entry = await load(hash);
     if (!entry) return undefined;
-    if (known.size >= CACHE_LIMIT) known.clear();
     // Data read before a change is not cached after it.
-    if (before !== null && revision.settled === before) known.set(hash, entry);
+    if (before !== null && revision.settled === before) known.add(hash, entry);
     return use(entry);
   }
 

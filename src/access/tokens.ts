@@ -4,6 +4,7 @@ import { type Ids, isId, type RandomSource } from "../base/ids.ts";
 import { Signal } from "../base/signal.ts";
 import type { Db, Sql, Tx } from "../store/db.ts";
 import type { Caller, ToolsMode } from "./caller.ts";
+import { CallerCache } from "./caller-cache.ts";
 import { Grant, RightsRevision } from "./grant.ts";
 import { createSecret, hashSecret, hashSecretHex } from "./secret.ts";
 import { shortenSessions } from "./session-rows.ts";
@@ -126,9 +127,6 @@ export interface RotatedToken extends IssuedTokenSecret {
   readonly rotations: number;
 }
 
-/** Maximum number of cached secrets. A cached secret costs a call one hash instead of a query. */
-const CACHE_LIMIT = 10_000;
-
 interface CachedToken {
   readonly caller: Caller;
   readonly tokenId: string;
@@ -147,7 +145,7 @@ export function createTokens(
   random: RandomSource,
   firstRotations: (workspaceId: number) => number = () => 0,
 ): Tokens {
-  const known = new Map<string, CachedToken>();
+  const known = new CallerCache<CachedToken>();
   const used = new Map<string, LastUse>();
   const changed = new Signal<void>();
   const tokenChanged = new Signal<{ readonly workspaceId: number; readonly agentId: number | null }>();
@@ -198,9 +196,8 @@ export function createTokens(
     const before = revision.settled;
     const entry = await load(Buffer.from(hash, "hex"));
     if (!entry) return undefined;
-    if (known.size >= CACHE_LIMIT) known.clear();
     // Data read before a change is not cached after it.
-    if (before !== null && revision.settled === before) known.set(hash, entry);
+    if (before !== null && revision.settled === before) known.add(hash, entry);
     return use(entry);
   }
 
