@@ -100,9 +100,12 @@ export class Budgets {
   readonly crossed = new Signal<BudgetCrossing>();
   readonly #parts: BudgetParts;
   readonly #reservations = new Reservations();
+  /** Lists, because what was compiled is kept by list. */
+  readonly #toolPrices: readonly { readonly patterns: readonly string[]; readonly micros: number }[];
 
   constructor(parts: BudgetParts) {
     this.#parts = parts;
+    this.#toolPrices = parts.toolPrices.map(({ pattern, micros }) => ({ patterns: [pattern], micros }));
   }
 
   /** Number of calls with a reservation. */
@@ -112,7 +115,7 @@ export class Budgets {
 
   /** The price of a tool call, in micro-credits. */
   toolPrice(tool: string): number {
-    return this.#parts.toolPrices.find(({ pattern }) => matchesAny([pattern], tool))?.micros ?? 0;
+    return this.#toolPrices.find(({ patterns }) => matchesAny(patterns, tool))?.micros ?? 0;
   }
 
   /** @throws Problem 402 `credits_exhausted` if a budget is spent. Reservations do not count. */
