@@ -1,4 +1,5 @@
 import type { ProviderModels, ProviderSetup } from "./provider-models.ts";
+import { quickChunks } from "./quick-chunks.ts";
 
 export async function openAiCompatible({
   name,
@@ -20,7 +21,7 @@ export async function openAiCompatible({
     ...key,
   });
   return {
-    language: (model) => provider.chatModel(model),
+    language: (model) => quickChunks(provider.chatModel(model)),
     embedding: (model) => provider.embeddingModel(model),
   };
 }
