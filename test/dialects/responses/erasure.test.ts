@@ -178,7 +178,8 @@ describe("the texts of a request cannot be erased", () => {
     await until(async () => (await answers()).length > 0);
     expect((await erase()).status).toBe(200);
     expect(left()).toEqual([]);
-    expect(left("zzz")).toEqual([]);
+    // SQLite may have moved a part of the long text within a page before. Only the rewrite that follows removes that.
+    await until(() => left("zzz").length === 0);
   });
 });
 
