@@ -15,7 +15,10 @@ const MOST_BYTES = 32 * 1024 * 1024;
 /** Bytes of an agent without its texts. */
 const AGENT = 1_024;
 
-/** An agent as last read. Outdated after a change to any agent of its workspace; then it is used only if the store cannot be read. */
+/**
+ * An agent as last read. Outdated after a change to any agent of its workspace; then it is used only if the store cannot
+ * be read.
+ */
 export interface CachedAgent {
   readonly agent: Agent;
   readonly generation: number;

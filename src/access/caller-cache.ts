@@ -23,6 +23,8 @@ export class CallerCache<Entry extends { readonly caller: Caller }> {
   }
 
   add(hash: string, entry: Entry): void {
+    const before = this.#entries.get(hash);
+    if (before) this.#bytes -= bytesOf(before.caller);
     const bytes = bytesOf(entry.caller);
     if (this.#entries.size >= MOST_ENTRIES || this.#bytes + bytes > this.#most) this.clear();
     this.#bytes += bytes;

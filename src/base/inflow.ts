@@ -20,6 +20,13 @@ const PER_MEMBER = 64;
 const PER_TURN = 32 * PER_MESSAGE;
 /** After this time, no more calls begin in a turn. */
 const LONG_TURN_MS = 20;
+/**
+ * Calls and reads that have waited begin until a turn has lasted this long: many short ones, whose writes then share a
+ * commit, or one long one.
+ */
+const WAITED_TURN_MS = 5;
+/** The most of them that begin in one turn. */
+const MOST_AT_ONCE = 64;
 /** The amount that one source may send at once: 20,000 messages. */
 const BURST = 20_000 * PER_MESSAGE;
 /** The amount that one source may send in the long run: 1,000 messages or 16 MB per second. */
@@ -75,12 +82,14 @@ export class LoopTurns {
  * while its next read waits.
  */
 const MOST_WAITING_READS = 4;
+/** After this many reads in a row, a call begins nevertheless: walks may keep more reads waiting for minutes. */
+const MOST_READS_IN_A_ROW = 16;
 
 /** What waits of a workspace, in order. Each begins when it is called. */
 class WaitingCalls {
   readonly #reads = new Set<() => void>();
   readonly #calls = new Set<() => void>();
-  #isCallNext = false;
+  #readsInARow = 0;
 
   get size(): number {
     return this.#reads.size + this.#calls.size;
@@ -90,13 +99,14 @@ class WaitingCalls {
     (kind === "read" ? this.#reads : this.#calls).add(begin);
   }
 
-  /** Takes a read and a call in turn, so that a long walk does not hold up calls. */
+  /** Takes a read and a call in turn, or several reads for each call while many reads wait. */
   take(): (() => void) | undefined {
-    const isCall = this.#reads.size === 0 || (this.#isCallNext && this.#reads.size <= MOST_WAITING_READS);
+    const readsPerCall = this.#reads.size <= MOST_WAITING_READS ? 1 : MOST_READS_IN_A_ROW;
+    const isCall = this.#reads.size === 0 || this.#readsInARow >= readsPerCall;
     const waiting = isCall && this.#calls.size > 0 ? this.#calls : this.#reads;
     const [next] = waiting;
     if (next) waiting.delete(next);
-    this.#isCallNext = waiting === this.#reads;
+    this.#readsInARow = waiting === this.#reads ? this.#readsInARow + 1 : 0;
     return next;
   }
 }
@@ -104,18 +114,21 @@ class WaitingCalls {
 /**
  * Shares the event loop's turns between calls and their reads. How long one takes is known only once it has run, which
  * is after it was begun: checking arguments can take 50 ms. So once a turn has lasted long, or has read much, calls
- * and reads begin one by one, each in a turn of its own, and workspaces take turns. An empty turn takes less than a
- * microsecond.
+ * and reads wait, and workspaces take turns. They begin one after another: each only once the one before has done what
+ * it can without waiting, and only while its turn is short.
  */
 export class CallTurns {
   /** What waits, by workspace, in the order of the round. */
   readonly #waiting = new Map<number, WaitingCalls>();
   readonly #now: () => number;
+  #size = 0;
   /** How much may still be read in this turn. */
   #left = PER_TURN;
   #isCounting = false;
   /** When this turn began to be counted. */
   #began = 0;
+  /** When those that have waited began to be served in this turn. */
+  #served = 0;
 
   /** @param now in milliseconds */
   constructor(now = () => performance.now()) {
@@ -150,6 +163,7 @@ export class CallTurns {
       const waiting = this.#waiting.get(workspaceId) ?? new WaitingCalls();
       waiting.add(kind, begin);
       this.#waiting.set(workspaceId, waiting);
+      this.#size += 1;
       this.#count();
     });
   }
@@ -158,19 +172,30 @@ export class CallTurns {
     if (this.#isCounting) return;
     this.#isCounting = true;
     this.#began = this.#now();
-    // Runs after the sockets of this turn have been read.
-    setImmediate(() => {
-      this.#isCounting = false;
-      this.#left = PER_TURN;
-      const begin = this.#next();
-      begin?.();
-      if (begin || this.#waiting.size > 0) this.#count();
-    });
+    // These run after the sockets of this turn have been read, each once the microtasks of the one before are done.
+    setImmediate(() => this.#beginTurn());
+    for (let place = 1; place < Math.min(MOST_AT_ONCE, this.#size); place++) {
+      setImmediate(() => this.#beginAnother());
+    }
+  }
+
+  #beginTurn(): void {
+    this.#isCounting = false;
+    this.#left = PER_TURN;
+    this.#served = this.#now();
+    const begin = this.#next();
+    begin?.();
+    if (begin || this.#size > 0) this.#count();
+  }
+
+  #beginAnother(): void {
+    if (this.#left > 0 && this.#now() - this.#served <= WAITED_TURN_MS) this.#next()?.();
   }
 
   #next(): (() => void) | undefined {
     for (const [workspaceId, waiting] of this.#waiting) {
       const next = waiting.take();
+      this.#size -= 1;
       // The workspace goes to the end of the round.
       this.#waiting.delete(workspaceId);
       if (waiting.size > 0) this.#waiting.set(workspaceId, waiting);

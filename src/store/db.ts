@@ -65,8 +65,8 @@ export type Disturbance =
 
 export interface Db extends Sql {
   /**
-   * Reads that take no turns. Only for short rows: of rights, and of whatever a stop or a cancel needs, which must not
-   * wait behind the calls that it is to stop.
+   * Reads that wait for no turn. Only for single rows: of rights, and of whatever a stop or a cancel needs, which must
+   * not wait behind the calls that it is to stop.
    */
   readonly urgent: Sql;
   /**

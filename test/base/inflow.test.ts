@@ -77,7 +77,7 @@ describe("a call", () => {
     expect(turns.enter(2)).toBeInstanceOf(Promise);
   });
 
-  test("waits once a turn has lasted 20 ms; then one begins per turn, however short the turns before were, and workspaces take turns", async () => {
+  test("waits once a turn has lasted 20 ms; then one long one begins per turn, however short the turns before were, and workspaces take turns", async () => {
     let now = 0;
     const turns = new CallTurns(() => now);
     for (let short = 0; short < 100; short++) {
@@ -89,6 +89,7 @@ describe("a call", () => {
     const begun: number[] = [];
     const calls = [...Array(100).fill(1), 2].map(async (workspaceId: number) => {
       await turns.enter(workspaceId);
+      now += 45;
       begun.push(workspaceId);
     });
     expect(begun).toEqual([]);
@@ -99,6 +100,22 @@ describe("a call", () => {
     }
     expect(begun.indexOf(2)).toBeLessThanOrEqual(2);
     expect(begun.filter((each) => each === 1)).toHaveLength(100);
+  });
+
+  test("that is short begins with others in one turn, so that their writes share a commit", async () => {
+    let now = 0;
+    const turns = new CallTurns(() => now);
+    turns.enter(1);
+    now += 21;
+    let begun = 0;
+    const calls = Array.from({ length: 1_000 }, async () => {
+      await turns.enter(1);
+      now += 0.05;
+      begun += 1;
+    });
+    let passed = 0;
+    for (; begun < calls.length; passed++) await turn();
+    expect(passed).toBeLessThan(1_000 / 20);
   });
 
   test("goes on at once when nothing waits any more", async () => {
@@ -155,18 +172,19 @@ describe("a call's reads", () => {
     expect(most).toBeLessThanOrEqual(8);
   });
 
-  test("of a long walk do not hold up calls", async () => {
+  test.each([1, 5, 20])("of %d long walks do not hold up calls", async (count) => {
     const turns = new CallTurns(() => 0);
     let isOver = false;
-    const walk = (async () => {
+    const walk = async () => {
       while (!isOver) {
         await turns.read(1);
         turns.spend(text);
       }
-    })();
+    };
+    const walks = Array.from({ length: count }, walk);
     await Promise.all(Array.from({ length: 100 }, () => turns.enter(1)));
     isOver = true;
-    await walk;
+    await Promise.all(walks);
   });
 });
 

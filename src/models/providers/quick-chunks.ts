@@ -13,7 +13,7 @@ interface ChunkSchema {
 const SCHEMA = "chunkSchema";
 
 /**
- * Spares chunks that only contain text the package's schema: checking them took 6 % of the time of a task's run with
+ * Skips the package's schema for chunks that contain only text: checking them took 6 % of the time of a task's run with
  * an answer of 8 chunks. All others are checked as before. If the package keeps its schema elsewhere, nothing changes.
  */
 export function quickChunks(model: LanguageModelV4): LanguageModelV4 {
@@ -68,5 +68,5 @@ function isAbsent(value: unknown): boolean {
 }
 
 function isOptional(value: unknown, type: "string" | "number"): boolean {
-  return isAbsent(value) || typeof value === type;
+  return isAbsent(value) || (type === "number" ? Number.isFinite(value) : typeof value === type);
 }

@@ -331,6 +331,13 @@ export function isEngineError(error: unknown): boolean {
   return UNAVAILABLE.test(sqliteCode(error));
 }
 
+/** The engine's error, which others may have wrapped. */
+function causeOf(error: unknown): unknown {
+  return error instanceof Error && sqliteCode(error) === "" && error.cause !== undefined
+    ? causeOf(error.cause)
+    : error;
+}
+
 /** An error of the engine as the store's own; other errors are returned unchanged. */
 function refusalOf(error: unknown): unknown {
   return isEngineError(error) ? unavailable(error) : error;
@@ -338,6 +345,6 @@ function refusalOf(error: unknown): unknown {
 
 /** Never passes the error itself on: if a group is lost, one job's error must not be shown to the others. */
 function unavailable(error: unknown): StoreUnavailable {
-  const cause = error instanceof StoreUnavailable ? error.cause : error;
+  const cause = causeOf(error);
   return new StoreUnavailable(`the store cannot be written (${sqliteCode(cause) || "unknown"})`, cause);
 }

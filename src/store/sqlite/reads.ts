@@ -15,32 +15,33 @@ const SHORT_BYTES = 4 * 1024;
  * one, and workspaces take turns.
  */
 export function readsInTurn(reader: Connection): Pick<Sql, "all" | "get"> {
+  const { all, get } = urgentReads(reader);
   return {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {
       const turn = readTurn(workspaceOf(params));
       if (turn) await turn;
+      return all<Row>(sql, params);
+    },
+    async get<Row>(sql: string, params?: readonly SqlValue[]) {
+      const turn = readTurn(workspaceOf(params));
+      if (turn) await turn;
+      return get<Row>(sql, params);
+    },
+  };
+}
+
+/** Reads that wait for no turn, and count like all others. */
+export function urgentReads(reader: Connection): Pick<Sql, "all" | "get"> {
+  return {
+    async all<Row>(sql: string, params?: readonly SqlValue[]) {
       const rows = read(() => reader.all<Row>(sql, params));
       count(rows);
       return rows;
     },
     async get<Row>(sql: string, params?: readonly SqlValue[]) {
-      const turn = readTurn(workspaceOf(params));
-      if (turn) await turn;
       const row = read(() => reader.get<Row>(sql, params));
       count([row]);
       return row;
-    },
-  };
-}
-
-/** Reads that take no turns. */
-export function urgentReads(reader: Connection): Pick<Sql, "all" | "get"> {
-  return {
-    async all<Row>(sql: string, params?: readonly SqlValue[]) {
-      return read(() => reader.all<Row>(sql, params));
-    },
-    async get<Row>(sql: string, params?: readonly SqlValue[]) {
-      return read(() => reader.get<Row>(sql, params));
     },
   };
 }

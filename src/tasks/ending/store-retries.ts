@@ -99,6 +99,10 @@ export async function endTask(
         error = await refusalOf(outcome);
         if (error === undefined) continue;
         own = error instanceof StoreUnavailable ? unrecorded() : internal();
+        if (!(error instanceof StoreUnavailable)) {
+          parts.log.error("the outcome of a model call was refused", { task: task.id, error });
+          continue;
+        }
       }
       const isUnavailable = error instanceof StoreUnavailable;
       const latest = interruptionOf(signal);

@@ -47,7 +47,11 @@ export class EventReading implements EventReader {
   async next(): Promise<readonly Uint8Array[] | null> {
     if (this.#isClosed) return null;
     // Only now: a read that never begins is never closed either.
-    if (!this.#hasBegun) this.#parts.begun(this);
+    if (!this.#hasBegun) {
+      this.#parts.begun(this);
+      // Its texts may have been erased since, which only readings that have begun are told.
+      if (this.#log?.closed) this.leaveLog();
+    }
     this.#hasBegun = true;
     const part = await this.#read();
     if (part === null || this.#isClosed) this.close();

@@ -78,14 +78,14 @@ export async function acceptTask(
     createdBy: actor,
     createdAt: clock.now(),
   };
-  const early = begun(db, begin, queued, created, request);
+  let early: EarlyRun | null = null;
   const store = (first: FirstWrite | null): Promise<string | undefined> =>
     call.commit(async (tx, record) => {
       if (signal.aborted) throw draining();
-      const replayed = key && (await findReplay(tx, key, clock.now()));
-      if (replayed !== undefined) {
-        await record({ task: replayed, detail: { replayed: 1 } });
-        return replayed;
+      const existing = key && (await findReplay(tx, key, clock.now()));
+      if (existing !== undefined) {
+        await record({ task: existing, detail: { replayed: 1 } });
+        return existing;
       }
       // Read the agent again: it may have been stopped since the request was checked.
       if (!(await agents.isActive(tx, workspaceId, agent.id))) {
@@ -101,10 +101,11 @@ export async function acceptTask(
       await first?.write(tx);
       return undefined;
     });
-  let replayed: string | undefined;
+  let existing: string | undefined;
   try {
+    early = beginEarly(db, begin, queued, created, request);
     await early?.first.ready();
-    replayed = await store(early?.first ?? null).catch((error: unknown) => {
+    existing = await store(early?.first ?? null).catch((error: unknown) => {
       if (!(error instanceof JoinRefused)) throw error;
       return store(null);
     });
@@ -114,11 +115,11 @@ export async function acceptTask(
     early?.first.refused();
     throw error;
   }
-  if (replayed !== undefined) {
+  if (existing !== undefined) {
     place.release();
     hub.close(id);
     early?.first.refused();
-    return { id: replayed, replayed: true };
+    return { id: existing, replayed: true };
   }
   if (early) {
     place.release();
@@ -127,12 +128,12 @@ export async function acceptTask(
     place.enqueue(queued);
   }
   // The task was written while the process was stopping: the next start runs it, and its readers resume there.
-  if (signal.aborted) hub.find(id)?.close(null);
+  if (signal.aborted && !early) hub.find(id)?.close(null);
   return { id, replayed: false };
 }
 
 /** Begins the run of a new task, if a slot is free. A single tool call is read from the store when it begins. */
-function begun(
+function beginEarly(
   db: Db,
   begin: AcceptedTasks["begin"],
   queued: QueuedTask,

@@ -75,7 +75,7 @@ export class FirstWrite {
       joined.outcome = () => {
         throw error;
       };
-      throw new JoinRefused();
+      throw new JoinRefused("the first write of a run failed", { cause: error });
     }
   }
 

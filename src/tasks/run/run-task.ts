@@ -23,13 +23,13 @@ import { type PauseReason, TaskRun } from "./task-run.ts";
  * @param early set if the run begins before its task is stored
  */
 export async function runTask(
-  given: TaskParts,
+  all: TaskParts,
   queued: QueuedTask,
   early: EarlyRun | null,
   signals: RunSignals,
   tookUp: (task: Task) => void,
 ): Promise<"ended" | "awaiting" | "givenBack"> {
-  const parts = early ? { ...given, db: early.first.db } : given;
+  const parts = early ? { ...all, db: early.first.db } : all;
   const log = parts.hub.find(queued.taskId);
   if (!log) return "ended";
   const task = early?.task ?? (await loadQueuedTask(parts, queued, signals));
@@ -39,7 +39,7 @@ export async function runTask(
     return "ended";
   }
   tookUp(task);
-  const run = new TaskRun(parts, task, log, signals, early !== null);
+  const run = new TaskRun(parts, task, log, signals, early?.first ?? null);
   let ending: TaskEnding | PauseReason;
   try {
     ending = await run.run();

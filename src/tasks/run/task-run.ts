@@ -29,7 +29,7 @@ import type { Task } from "../task.ts";
 import { CallEvidence } from "./call-evidence.ts";
 import { CallGuard } from "./call-guard.ts";
 import type { OpenConversation } from "./conversation-memory.ts";
-import { NotDispatched } from "./first-write.ts";
+import { type FirstWrite, NotDispatched } from "./first-write.ts";
 import { RunJournal } from "./journal.ts";
 import { ModelEvidence } from "./model-evidence.ts";
 import { askedMessages } from "./model-messages.ts";
@@ -76,14 +76,24 @@ export class TaskRun {
   readonly #isNew: boolean;
   #models: ModelEvidence | null = null;
 
-  /** @param isNew whether this process has just accepted the task, so that nothing can be saved of it */
-  constructor(parts: TaskParts, task: Task, log: EventLog, { signal, draining }: RunSignals, isNew: boolean) {
+  /** @param first set if the run begins before its task is stored, so that nothing can be saved of it */
+  constructor(
+    parts: TaskParts,
+    task: Task,
+    log: EventLog,
+    { signal, draining }: RunSignals,
+    first: FirstWrite | null,
+  ) {
     this.#parts = parts;
     this.#task = task;
     this.#log = log;
     this.#signal = AbortSignal.any([signal, this.#lost.signal]);
     this.#draining = draining;
-    this.#isNew = isNew;
+    this.#isNew = first !== null;
+    // The run may be waiting for its provider.
+    void first?.isStored.then((isStored) => {
+      if (!isStored) this.#lost.abort(new NotDispatched());
+    });
   }
 
   /** The outcome of the last model call, for the transaction of the task's end. Null if no model was called. */

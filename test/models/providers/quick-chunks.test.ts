@@ -58,6 +58,7 @@ test.each<[string, string[]]>([
   ["an error beside text", [chunk({ content: "a" }, { error: { message: "broken" } }), END]],
   ["usage beside text", [chunk({ content: "a" }, { usage: { prompt_tokens: "x" } }), END]],
   ["an end beside text", [chunk({ content: "a" }, {}, { finish_reason: "length" })]],
+  ["a time without end", [`{"id":"c","created":1e999,"choices":[{"delta":{"content":"a"}}]}`, END]],
   ["no JSON", ["{", END]],
   [
     "a tool's call",
