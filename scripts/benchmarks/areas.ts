@@ -18,6 +18,8 @@ import { besidePortkey } from "./models/beside-portkey.ts";
 import { completions } from "./models/completions.ts";
 import { cancelling } from "./oversight/cancelling.ts";
 import { stopping } from "./oversight/stopping.ts";
+import { runs } from "./run/runs.ts";
+import { writes } from "./run/writes.ts";
 import { crowd } from "./stream/crowd.ts";
 import { fanOut } from "./stream/fan-out.ts";
 import { quiet } from "./stream/quiet.ts";
@@ -38,6 +40,10 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
     "dispatching tasks": dispatchTask,
     "running tasks": runTasks,
     starting: start,
+  },
+  run: {
+    "task runs": runs,
+    "what a run writes": writes,
   },
   stream: {
     "relaying a model's stream": relay,

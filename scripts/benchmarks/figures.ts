@@ -17,7 +17,7 @@ export interface Figure {
    * The unit of `baseline` and `gatehouse`. A score is between 0 and 1 (higher is better), or the
    * difference between two such scores.
    */
-  readonly unit: "1/s" | "ms" | "µs" | "kB" | "MB" | "×" | "score";
+  readonly unit: "1/s" | "ms" | "µs" | "kB" | "MB" | "×" | "count" | "score";
   /** Null if there is nothing to compare with. */
   readonly baseline: Spread | null;
   /** Null if this machine does not provide it. */

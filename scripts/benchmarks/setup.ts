@@ -25,6 +25,7 @@ export const TIER = {
   steady: 6,
   passed: 7,
   apart: 8,
+  short: 9,
 } as const;
 
 /**

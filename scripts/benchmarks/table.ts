@@ -40,7 +40,8 @@ export function summary({ figures, failures, skipped, options, took_seconds }: R
 }
 
 function row({ label, unit, baseline, gatehouse, ratio, aim }: Figure): string[] {
-  const suffix = unit === "1/s" ? "/s" : unit === "×" || unit === "score" ? "" : ` ${unit}`;
+  const suffix =
+    unit === "1/s" ? "/s" : unit === "×" || unit === "count" || unit === "score" ? "" : ` ${unit}`;
   const digits = unit === "score" ? SCORE_DIGITS : undefined;
   const target =
     aim === null

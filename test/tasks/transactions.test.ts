@@ -1,7 +1,7 @@
 /** How many transactions, and thus syncs, a run takes. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { countWal } from "../../scripts/benchmarks/processes/wal.ts";
 import { ownConnection } from "../support/own-connection.ts";
-import { countWal } from "../support/wal.ts";
 import { dispatch, ended, held, ledger, run, type Stage, startStage, until } from "./support.ts";
 
 let stage: Stage;

@@ -29,20 +29,23 @@ export interface GatehouseOptions {
 export class Gatehouse {
   readonly #child: Subprocess<"ignore", "ignore", "pipe">;
   readonly #household: Household;
-  readonly #ownFolder: string | null;
+  readonly #isOwnFolder: boolean;
+  /** The data directory. */
+  readonly folder: string;
   readonly port: number;
   readonly admin: string;
 
   private constructor(
     child: Subprocess<"ignore", "ignore", "pipe">,
     household: Household,
-    ownFolder: string | null,
+    { folder, isOwn }: { readonly folder: string; readonly isOwn: boolean },
     port: number,
     admin: string,
   ) {
     this.#child = child;
     this.#household = household;
-    this.#ownFolder = ownFolder;
+    this.folder = folder;
+    this.#isOwnFolder = isOwn;
     this.port = port;
     this.admin = admin;
   }
@@ -66,7 +69,7 @@ export class Gatehouse {
     });
     household.adopt(child);
     const port = await portOf(child);
-    return new Gatehouse(child, household, dataDir === undefined ? folder : null, port, admin);
+    return new Gatehouse(child, household, { folder, isOwn: dataDir === undefined }, port, admin);
   }
 
   get pid(): number {
@@ -91,7 +94,7 @@ export class Gatehouse {
   /** @throws Error if it does not stop properly, because the measurement cannot be trusted then */
   async stop(): Promise<void> {
     const code = await this.#household.end(this.#child);
-    if (this.#ownFolder !== null) this.#household.remove(this.#ownFolder);
+    if (this.#isOwnFolder) this.#household.remove(this.folder);
     if (code !== 0) throw new Error(`gatehouse did not stop cleanly (exit code ${code ?? "none: killed"})`);
   }
 }

@@ -4,7 +4,9 @@
 export const MODELS = {
   /** `CHUNKS` chunks, all written at once. */
   plain: "plain",
-  /** The same chunks, `PACE_MS` apart. */
+  /** `SHORT_CHUNKS` chunks, all written at once. */
+  short: "short",
+  /** The chunks of `plain`, `PACE_MS` apart. */
   paced: "paced",
   /** `PASSED_CHUNKS` chunks, all written at once. */
   passed: "passed",
@@ -21,6 +23,7 @@ export const MODELS = {
 } as const;
 
 export const CHUNKS = 50;
+export const SHORT_CHUNKS = 8;
 export const PASSED_CHUNKS = 200;
 export const PACE_MS = 5;
 export const STEADY_CHUNKS = 2_000;

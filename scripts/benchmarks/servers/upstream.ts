@@ -12,12 +12,14 @@ import {
   MODELS,
   PACE_MS,
   PASSED_CHUNKS,
+  SHORT_CHUNKS,
   STEADY_CHUNKS,
 } from "./script.ts";
 
 await answerLines(async () => {
   const upstream = startFakeModel({ record: false });
   upstream.script(MODELS.plain, { chunks: chunks(CHUNKS) });
+  upstream.script(MODELS.short, { chunks: chunks(SHORT_CHUNKS) });
   upstream.script(MODELS.passed, { chunks: chunks(PASSED_CHUNKS) });
   // With a gate, even an open one, chunks are written one by one.
   upstream.script(MODELS.apart, { chunks: chunks(PASSED_CHUNKS), gate: Promise.resolve() });

@@ -8,9 +8,11 @@ export interface WalCount {
   readonly commits: number;
   /** Written pages. */
   readonly pages: number;
+  /** Changes whenever SQLite begins the log again. */
+  readonly round: string;
 }
 
-/** Counts what SQLite's log contains since it was last reset ("WAL File Format" in SQLite's documentation). */
+/** Counts what SQLite's log contains since it was last begun ("WAL File Format" in SQLite's documentation). */
 export function countWal(dataDir: string): WalCount {
   const bytes = readFileSync(join(dataDir, "gatehouse.db-wal"));
   const pageSize = bytes.readUInt32BE(8);
@@ -23,5 +25,5 @@ export function countWal(dataDir: string): WalCount {
     pages += 1;
     if (bytes.readUInt32BE(at + 4) > 0) commits += 1;
   }
-  return { commits, pages };
+  return { commits, pages, round: salts.toString("hex") };
 }
