@@ -4,7 +4,8 @@ import type { EntryDraft } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Tx } from "../store/db.ts";
 import type { Budgets } from "./budget.ts";
-import { recordUsage, type UsageRecord } from "./usage/record.ts";
+import { recordUsage } from "./usage/counts.ts";
+import type { UsageRecord } from "./usage/record.ts";
 
 export interface SettleParts {
   readonly ledger: Pick<Ledger, "append">;
@@ -42,6 +43,6 @@ export async function settleCall(
   const { workspaceId, agent } = payer;
   const seq = await ledger.append(tx, workspaceId, entry);
   await budgets.charge(tx, payer, credits);
-  await recordUsage(tx, { ...usage, workspaceId, agentId: agent?.id ?? null, credits, at: clock.now() });
+  recordUsage(tx, { ...usage, workspaceId, agentId: agent?.id ?? null, credits, at: clock.now() });
   return seq;
 }

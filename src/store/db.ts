@@ -24,6 +24,17 @@ export interface Tx extends Sql {
   onRollback(undo: () => void): void;
   /** Called once this transaction's writes are on disk, before its `tx` resolves. */
   onCommit(done: () => void): void;
+  /**
+   * What the transactions of one commit write together. The first one that asks for it creates it, and it is written
+   * once all of them are done, before the commit, so many transactions can share one statement.
+   */
+  shared<Work extends SharedWork>(kind: new () => Work): Work;
+}
+
+/** See `Tx.shared`. */
+export interface SharedWork {
+  /** If this throws, the whole commit is rolled back. MUST await nothing but `tx`. */
+  write(tx: Tx): Promise<void>;
 }
 
 export interface TxOptions {

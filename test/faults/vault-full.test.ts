@@ -77,6 +77,7 @@ function counting(store: Db): Db {
     get: (sql, params) => tx.get(sql, params),
     onRollback: (undo) => tx.onRollback(undo),
     onCommit: (done) => tx.onCommit(done),
+    shared: (kind) => tx.shared(kind),
     run(sql, params) {
       if (sql.startsWith("INSERT INTO vault_chunks")) slice.written++;
       if (sql.startsWith("DELETE FROM vault_chunks")) slice.removed++;

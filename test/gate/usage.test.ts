@@ -2,8 +2,9 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { silentLog } from "../../src/base/log.ts";
+import { recordUsage } from "../../src/gate/usage/counts.ts";
 import { addUsage, decodeUsage, encodeUsage, mergeUsage, noUsage } from "../../src/gate/usage/facts.ts";
-import { recordUsage, slotOf, type UsageRecord } from "../../src/gate/usage/record.ts";
+import { slotOf, type UsageRecord } from "../../src/gate/usage/record.ts";
 import { type Breakdown, type UsageReport, usageReport } from "../../src/gate/usage/report.ts";
 import { oldestKept, USAGE_STEPS, UsageSlots, type UsageStep } from "../../src/gate/usage/slots.ts";
 import { UsageTally } from "../../src/gate/usage/tally.ts";
@@ -47,7 +48,7 @@ function report(
   return usageReport(bench.db, { workspaceId, agentIds, ...range, width });
 }
 
-const record = (usage: UsageRecord) => bench.db.tx((tx) => recordUsage(tx, usage));
+const record = (usage: UsageRecord) => bench.db.tx(async (tx) => recordUsage(tx, usage));
 const sum = (values: readonly number[]) => values.reduce((all, each) => all + each, 0);
 const call = (more: Partial<UsageRecord> = {}): UsageRecord => ({
   ...{ workspaceId: 1, agentId: 1, kind: "model", name: "up/a", outcome: "succeeded" },

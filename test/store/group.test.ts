@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { Tx } from "../../src/store/db.ts";
+import type { SharedWork, Tx } from "../../src/store/db.ts";
 import { type Bench, openBench, outcomes } from "./support.ts";
 
 let bench: Bench;
@@ -39,6 +39,27 @@ describe("a job that fails", () => {
     expect(bench.commits()).toBe(1);
   });
 
+  test("as the first of its group, without a savepoint, rolls back its own writes and none of those after it", async () => {
+    const undone: string[] = [];
+    const jobs = [
+      bench.group.submit(async (tx) => {
+        tx.onRollback(() => undone.push("first"));
+        await tx.run(put(1).sql, put(1).params);
+        throw new Error("no");
+      }, {}),
+      insert(2),
+      bench.group.submit(async (tx) => {
+        await tx.run(put(3).sql, put(3).params);
+        throw new Error("no again");
+      }, {}),
+      insert(4),
+    ];
+    expect(await outcomes(jobs)).toEqual(["Error: no", 1, "Error: no again", 1]);
+    expect(bench.rows().map((row) => row.k)).toEqual([2, 4]);
+    expect(undone).toEqual(["first"]);
+    expect(bench.commits()).toBe(1);
+  });
+
   test("by violating a constraint reports that, and is not mistaken for a broken store", async () => {
     await insert(1);
     const [first, second, third] = await outcomes([insert(2), insert(1), insert(3)]);
@@ -60,6 +81,58 @@ describe("a job that fails", () => {
     const results = await outcomes([insert(1), broken, insert(2)]);
     expect(results[1]).toContain("no such table");
     expect(bench.rows()).toHaveLength(2);
+  });
+});
+
+describe("what the transactions of a commit share", () => {
+  let writes = 0;
+  class Sum implements SharedWork {
+    #sum = 0;
+    add(tx: Tx, amount: number): void {
+      this.#sum += amount;
+      tx.onRollback(() => {
+        this.#sum -= amount;
+      });
+    }
+    async write(tx: Tx): Promise<void> {
+      writes += 1;
+      await tx.run(put(this.#sum).sql, put(this.#sum).params);
+    }
+  }
+  const add = (amount: number, error?: Error) =>
+    bench.group.submit(async (tx) => {
+      tx.shared(Sum).add(tx, amount);
+      if (error) throw error;
+    }, {});
+
+  beforeEach(() => {
+    writes = 0;
+  });
+
+  test("is written once, without what failed", async () => {
+    const jobs = [add(1), add(10), add(100, new Error("no")), add(1_000)];
+    expect(await outcomes(jobs)).toEqual([undefined, undefined, "Error: no", undefined]);
+    expect(bench.rows().map((row) => row.k)).toEqual([1_011]);
+    expect(writes).toBe(1);
+    await add(7);
+    expect(bench.rows().map((row) => row.k)).toEqual([7, 1_011]);
+  });
+
+  test("fails with all of them if it cannot be written", async () => {
+    await add(5);
+    const results = await outcomes([insert(1), add(2), add(3)]);
+    for (const result of results) expect(result).toBe("StoreUnavailable");
+    expect(bench.rows().map((row) => row.k)).toEqual([5]);
+  });
+
+  test("cannot be asked for while it is written", async () => {
+    class Late implements SharedWork {
+      async write(tx: Tx): Promise<void> {
+        tx.shared(Sum);
+      }
+    }
+    const late = bench.group.submit(async (tx) => void tx.shared(Late), {});
+    expect((await outcomes([late]))[0]).toBe("StoreUnavailable");
   });
 });
 

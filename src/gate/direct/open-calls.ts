@@ -11,7 +11,7 @@ import type { Budgets, Claim } from "../budget.ts";
 import type { Call } from "../call.ts";
 import type { LedgerHistories } from "../ledger-histories.ts";
 import { type EndedCall, settleCall } from "../settle.ts";
-import { recordUsage } from "../usage/record.ts";
+import { recordUsage } from "../usage/counts.ts";
 
 /** A call that costs something. */
 export interface PaidCall {

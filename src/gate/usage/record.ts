@@ -1,5 +1,3 @@
-import { cappedSum } from "../../base/credits.ts";
-import type { Tx } from "../../store/db.ts";
 import { latencyClass } from "./latency.ts";
 
 /**
@@ -87,22 +85,4 @@ function countOf(usage: UsageRecord): UsageCount {
     inputTokens: usage.inputTokens ?? 0,
     outputTokens: usage.outputTokens ?? 0,
   };
-}
-
-/** Adds a finished call or task to the statistics, in the transaction of its entry: one statement for each row. */
-export async function recordUsage(tx: Tx, usage: UsageRecord): Promise<void> {
-  for (const row of countsOf(usage)) await addCount(tx, usage.workspaceId, row);
-}
-
-const ADD = `INSERT INTO usage_counts (workspace_id, slot, agent_id, kind, name, outcome, bucket, count, credits, input_tokens,
-    output_tokens) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-  ON CONFLICT (workspace_id, slot, agent_id, kind, name, outcome, bucket) DO UPDATE
-    SET count = usage_counts.count + excluded.count, credits = ${cappedSum("usage_counts.credits", "excluded.credits")},
-      input_tokens = usage_counts.input_tokens + excluded.input_tokens,
-      output_tokens = usage_counts.output_tokens + excluded.output_tokens`;
-
-export async function addCount(tx: Tx, workspaceId: number, row: UsageCount): Promise<void> {
-  const { slot, agentId, kind, name, outcome, bucket, count, credits, inputTokens, outputTokens } = row;
-  const key = [workspaceId, slot, agentId, kind, name, outcome, bucket];
-  await tx.run(ADD, [...key, count, credits, inputTokens, outputTokens]);
 }

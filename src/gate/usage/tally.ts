@@ -1,6 +1,7 @@
 import type { Log } from "../../base/log.ts";
 import type { Db } from "../../store/db.ts";
-import { addCount, countsOf, type UsageCount, type UsageRecord } from "./record.ts";
+import { type AddedCount, AddedCounts, addCounts } from "./counts.ts";
+import { countsOf, type UsageRecord } from "./record.ts";
 
 /**
  * The maximum number of rows kept in memory: far more than the tools called in five seconds, by however many agents.
@@ -8,11 +9,6 @@ import { addCount, countsOf, type UsageCount, type UsageRecord } from "./record.
 const ROW_LIMIT = 10_000;
 /** Rows written per transaction; every other writer waits for it. */
 const SLICE = 500;
-
-interface PendingCount {
-  readonly workspaceId: number;
-  row: UsageCount;
-}
 
 /**
  * Counts calls that cost no credits and are made outside of tasks, such as requests for vectors. Their entries share
@@ -23,7 +19,7 @@ interface PendingCount {
 export class UsageTally {
   readonly #db: Db;
   readonly #log: Log;
-  #rows = new Map<string, PendingCount>();
+  #rows = new AddedCounts();
   /** Calls that were not counted for lack of room. */
   #lost = 0;
 
@@ -37,45 +33,28 @@ export class UsageTally {
    * a warning is logged.
    */
   note(usage: UsageRecord): void {
-    for (const row of countsOf(usage)) this.#add(usage.workspaceId, row);
+    for (const row of countsOf(usage)) this.#add({ workspaceId: usage.workspaceId, row });
   }
 
   /** Writes the counts. @throws StoreUnavailable; unwritten counts are kept for the next time */
   async flush(): Promise<void> {
     if (this.#lost > 0) this.#log.warn("calls are missing from the statistics", { calls: this.#lost });
     this.#lost = 0;
-    const waiting = [...this.#rows.values()];
-    this.#rows = new Map();
+    const waiting = this.#rows.values();
+    this.#rows = new AddedCounts();
     for (let start = 0; start < waiting.length; start += SLICE) {
       const slice = waiting.slice(start, start + SLICE);
       try {
-        await this.#db.tx(async (tx) => {
-          for (const { workspaceId, row } of slice) await addCount(tx, workspaceId, row);
-        });
+        await this.#db.tx((tx) => addCounts(tx, slice));
       } catch (error) {
-        for (const { workspaceId, row } of waiting.slice(start)) this.#add(workspaceId, row);
+        for (const added of waiting.slice(start)) this.#add(added);
         throw error;
       }
     }
   }
 
-  #add(workspaceId: number, row: UsageCount): void {
-    const { slot, agentId, kind, name, outcome, bucket } = row;
-    const key = `${workspaceId} ${slot} ${agentId} ${kind} ${outcome} ${bucket} ${name}`;
-    const known = this.#rows.get(key);
-    if (known) known.row = sumOf(known.row, row);
-    else if (this.#rows.size < ROW_LIMIT) this.#rows.set(key, { workspaceId, row });
-    else this.#lost += row.count;
+  #add(added: AddedCount): void {
+    if (this.#rows.size < ROW_LIMIT || this.#rows.has(added)) this.#rows.add(added);
+    else this.#lost += added.row.count;
   }
-}
-
-/** The sum of two rows with the same key. */
-function sumOf(one: UsageCount, other: UsageCount): UsageCount {
-  return {
-    ...one,
-    count: one.count + other.count,
-    credits: one.credits + other.credits,
-    inputTokens: one.inputTokens + other.inputTokens,
-    outputTokens: one.outputTokens + other.outputTokens,
-  };
 }

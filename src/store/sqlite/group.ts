@@ -1,5 +1,5 @@
 import { RoundRobin, type WaitingItem } from "../../base/round-robin.ts";
-import { type SqlValue, StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
+import { type SharedWork, type SqlValue, StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
 import { RowSeals } from "../seals/seals.ts";
 import { type Connection, sqliteCode } from "./connection.ts";
 
@@ -44,6 +44,9 @@ export interface WriteGuard {
   readonly refusal: WriteRefusal | null;
 }
 
+/** The works that the transactions of one commit share, by their class. */
+type SharedWorks = Map<new () => SharedWork, SharedWork>;
+
 const UNGUARDED: WriteGuard = { look() {}, failed() {}, refusal: null };
 
 export interface GroupOptions {
@@ -62,7 +65,8 @@ const NODE = 0;
 
 /**
  * Group commit: jobs that arrive during one turn of the event loop, or while the last group is being synced, run one
- * after another inside one database transaction. Each has a savepoint, so a failing job undoes only its own writes.
+ * after another inside one database transaction. A failing job undoes only its own writes: each has a savepoint, but
+ * for the first, which has nothing before it to keep. SQLite copies each page that is changed under a savepoint.
  * Workspaces take turns, one job each.
  */
 export class GroupCommit {
@@ -167,15 +171,17 @@ export class GroupCommit {
     const written: OpenTx[] = [];
     const group: TransactionJob[] = [];
     const outcomes: TransactionOutcome[] = [];
+    const shared: SharedWorks = new Map();
     try {
       await this.#begin();
       this.#guard.look();
       const end = this.#cpuMs() + GROUP_CPU_MS;
       for (let job = this.#queue.take(); job; job = this.#queue.take()) {
         group.push(job);
-        outcomes.push(await this.#run(job, written));
+        outcomes.push(await this.#run(job, { written, shared, isFirst: group.length === 1 }));
         if (group.length === GROUP_LIMIT || this.#cpuMs() >= end) break;
       }
+      for (const work of shared.values()) await this.#runLast((tx) => work.write(tx), written);
       if (this.#last) await this.#runLast(this.#last, written);
       this.#connection.run("COMMIT");
     } catch (error) {
@@ -193,7 +199,7 @@ export class GroupCommit {
 
   /** This transaction comes first when commits are reported, and last when writes are rolled back. */
   async #runLast(work: (tx: Tx) => Promise<void>, written: OpenTx[]): Promise<void> {
-    const tx = new OpenTx(this.#connection, this.#seals);
+    const tx = new OpenTx(this.#connection, this.#seals, null);
     written.unshift(tx);
     try {
       await work(tx);
@@ -230,28 +236,42 @@ export class GroupCommit {
   }
 
   /** @throws only if the whole group is lost (the engine ended the transaction on its own) */
-  async #run({ work, options }: TransactionJob, written: OpenTx[]): Promise<TransactionOutcome> {
+  async #run(
+    { work, options }: TransactionJob,
+    { written, shared, isFirst }: { written: OpenTx[]; shared: SharedWorks; isFirst: boolean },
+  ): Promise<TransactionOutcome> {
     // Checked again: the guard may have refused since the job was submitted.
     const refused = this.#refused(options);
     if (refused) return { ok: false, error: refused };
-    const tx = new OpenTx(this.#connection, this.#seals);
-    if (options.single !== true) this.#connection.run("SAVEPOINT job");
+    const tx = new OpenTx(this.#connection, this.#seals, shared);
+    const hasSavepoint = !isFirst && options.single !== true;
+    if (hasSavepoint) this.#connection.run("SAVEPOINT job");
     try {
       const value = await work(tx);
-      if (options.single !== true) this.#connection.run("RELEASE job");
+      if (hasSavepoint) this.#connection.run("RELEASE job");
       written.push(tx);
       return { ok: true, value };
     } catch (error) {
       tx.rolledBack();
       if (!this.#connection.database.inTransaction) throw error;
-      if (options.single !== true) {
+      if (hasSavepoint) {
         this.#connection.run("ROLLBACK TO job");
         this.#connection.run("RELEASE job");
+      } else if (isFirst && options.single !== true) {
+        await this.#beginAgain();
       }
       return { ok: false, error: refusalOf(error) };
     } finally {
       tx.end();
     }
+  }
+
+  /** Undoes everything since the group began. */
+  async #beginAgain(): Promise<void> {
+    this.#connection.run("ROLLBACK");
+    this.#guard.failed();
+    await this.#begin();
+    this.#guard.look();
   }
 }
 
@@ -260,10 +280,13 @@ class OpenTx implements Tx {
   #undo: (() => void)[] | null = null;
   #done: (() => void)[] | null = null;
   #connection: Connection | null;
+  /** Null for what is written before the commit: nothing is written after it. */
+  readonly #shared: SharedWorks | null;
 
-  constructor(connection: Connection, seals: RowSeals) {
+  constructor(connection: Connection, seals: RowSeals, shared: SharedWorks | null) {
     this.#connection = connection;
     this.seals = seals;
+    this.#shared = shared;
   }
 
   async all<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row[]> {
@@ -298,6 +321,15 @@ class OpenTx implements Tx {
   onCommit(done: () => void): void {
     this.#done ??= [];
     this.#done.push(done);
+  }
+
+  shared<Work extends SharedWork>(kind: new () => Work): Work {
+    if (!this.#shared) throw new Error("the other transactions of this commit have ended");
+    const known = this.#shared.get(kind);
+    if (known) return known as Work;
+    const work = new kind();
+    this.#shared.set(kind, work);
+    return work;
   }
 
   rolledBack(): void {

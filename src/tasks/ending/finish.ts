@@ -1,11 +1,11 @@
-import { recordUsage } from "../../gate/usage/record.ts";
+import { recordUsage } from "../../gate/usage/counts.ts";
 import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Tx } from "../../store/db.ts";
 import { withdrawApprovals } from "../approvals/rows.ts";
 import { encodeFrame } from "../events/frames.ts";
 import { saveEvents } from "../events/store.ts";
 import type { TaskParts } from "../parts.ts";
-import { findTask, markFinished } from "../rows/tasks.ts";
+import { findEndingTask, markFinished } from "../rows/tasks.ts";
 import { forgetAnswers } from "../run/progress.ts";
 import { type FinalStatus, notBefore, type Task, type TaskErrorCode } from "../task.ts";
 import { viewTaskBriefly } from "../view.ts";
@@ -60,8 +60,9 @@ export async function finishTask(
   { unsaved, outcome, isBare }: UnsavedRun,
 ): Promise<Uint8Array | null> {
   await outcome?.writeWithEnd(tx);
-  const found = await findTask(tx, task.workspaceId, task.id);
-  if (!found || found.finishedAt !== null) return null;
+  const stored = await findEndingTask(tx, task.workspaceId, task.id);
+  if (!stored || stored.task.finishedAt !== null) return null;
+  const { task: found, hasAnswers, isAwaited } = stored;
   // A queued task has no open intent: lost calls were recorded in the transaction that queued it again.
   const before =
     found.status === "queued"
@@ -80,7 +81,7 @@ export async function finishTask(
     finishSeq,
     finishedAt,
   });
-  await recordUsage(tx, {
+  recordUsage(tx, {
     workspaceId: task.workspaceId,
     agentId: task.agentId,
     kind: "task",
@@ -89,8 +90,8 @@ export async function finishTask(
     at: finishedAt,
     durationMs: finishedAt - task.createdAt,
   });
-  await forgetAnswers(tx, task.workspaceId, task.id);
-  const withdrawn = await withdrawApprovals(tx, task.workspaceId, task.id);
+  if (hasAnswers) await forgetAnswers(tx, task.workspaceId, task.id);
+  const withdrawn = isAwaited ? await withdrawApprovals(tx, task.workspaceId, task.id) : [];
   tx.onCommit(() => {
     parts.signals.changed.emit({ workspaceId: task.workspaceId, task: task.id });
     for (const callId of withdrawn)

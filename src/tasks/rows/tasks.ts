@@ -1,6 +1,7 @@
 import type { Db, Sql, Tx } from "../../store/db.ts";
 import { type InputForm, readInput } from "../input/task-input.ts";
 import type { Task, TaskErrorCode, TaskFacts, ToolCallRecord } from "../task.ts";
+import type { OpenModelCall } from "./charges.ts";
 import { chooseTasks, type TaskFilter } from "./task-ids.ts";
 import { toolsCalled } from "./tool-calls.ts";
 
@@ -43,13 +44,13 @@ const FACTS = `t.workspace_id, t.id, t.seal, t.agent_id, t.agent, t.tier, t.tool
  * The texts are read by subqueries: SQLite took 100 µs instead of 12 for the same rows with joins. Most tasks have
  * not called tools, and `has_calls` saves the query for their calls.
  */
-const SELECT = `SELECT ${FACTS},
+const COLUMNS = `${FACTS},
   (SELECT i.body FROM payloads i
     WHERE i.workspace_id = t.workspace_id AND i.seq = t.dispatch_seq AND i.kind = 'input') AS input,
   (SELECT o.body FROM payloads o
     WHERE o.workspace_id = t.workspace_id AND o.seq = t.finish_seq AND o.kind = 'output') AS output,
-  EXISTS (SELECT 1 FROM tool_calls c WHERE c.workspace_id = t.workspace_id AND c.task_id = t.id) AS has_calls
-  FROM tasks t`;
+  EXISTS (SELECT 1 FROM tool_calls c WHERE c.workspace_id = t.workspace_id AND c.task_id = t.id) AS has_calls`;
+const SELECT = `SELECT ${COLUMNS} FROM tasks t`;
 
 /** Like `findTask`, without texts, which may be megabytes long. */
 export async function findTaskFacts(
@@ -70,9 +71,38 @@ export async function findTask(
   id: string,
 ): Promise<Task | undefined> {
   const row = await sql.get<TaskRow>(`${SELECT} WHERE t.workspace_id = $1 AND t.id = $2`, [workspaceId, id]);
+  return row && withCalls(sql, workspaceId, row);
+}
+
+/** A task that is about to end, and what else its end has to change. */
+export interface EndingTask {
+  readonly task: Task;
+  /** Whether answers are stored that only a task in progress needs. */
+  readonly hasAnswers: boolean;
+  /** Whether approvals are pending. */
+  readonly isAwaited: boolean;
+}
+
+interface EndingRow extends TaskRow {
+  readonly has_answers: number | boolean;
+  readonly is_awaited: number | boolean;
+}
+
+const SELECT_ENDING = `SELECT ${COLUMNS},
+  EXISTS (SELECT 1 FROM task_answers a WHERE a.workspace_id = t.workspace_id AND a.task_id = t.id) AS has_answers,
+  EXISTS (SELECT 1 FROM approvals p
+    WHERE p.workspace_id = t.workspace_id AND p.task_id = t.id AND p.status = 'pending') AS is_awaited
+  FROM tasks t WHERE t.workspace_id = $1 AND t.id = $2`;
+
+export async function findEndingTask(
+  sql: Pick<Sql, "all" | "get">,
+  workspaceId: number,
+  id: string,
+): Promise<EndingTask | undefined> {
+  const row = await sql.get<EndingRow>(SELECT_ENDING, [workspaceId, id]);
   if (!row) return undefined;
-  const calls = row.has_calls ? await toolsCalled(sql, workspaceId, [id]) : undefined;
-  return fromRow(workspaceId, row, calls?.get(id) ?? []);
+  const task = await withCalls(sql, workspaceId, row);
+  return { task, hasAnswers: Boolean(row.has_answers), isAwaited: Boolean(row.is_awaited) };
 }
 
 /** Like `findTask`, but undefined if this server did not write the row. Use before running a task. */
@@ -82,9 +112,12 @@ export async function findSealedTask(
   id: string,
 ): Promise<Task | undefined> {
   const row = await sql.get<TaskRow>(`${SELECT} WHERE t.workspace_id = $1 AND t.id = $2`, [workspaceId, id]);
-  if (!row || !sql.seals.fits("tasks", row)) return undefined;
-  const calls = row.has_calls ? await toolsCalled(sql, workspaceId, [id]) : undefined;
-  return fromRow(workspaceId, row, calls?.get(id) ?? []);
+  return row && sql.seals.fits("tasks", row) ? withCalls(sql, workspaceId, row) : undefined;
+}
+
+async function withCalls(sql: Pick<Sql, "all">, workspaceId: number, row: TaskRow): Promise<Task> {
+  const calls = row.has_calls ? await toolsCalled(sql, workspaceId, [row.id]) : undefined;
+  return fromRow(workspaceId, row, calls?.get(row.id) ?? []);
 }
 
 /** The entry that ended a finished task. */
@@ -180,18 +213,27 @@ export async function insertTask(
   );
 }
 
-/** From queued to running. Returns false if the task is no longer queued. */
+/** From queued to running, with the task's first model call if it begins with one. */
+export interface TaskStart {
+  /** Milliseconds since the Unix epoch. */
+  readonly at: number;
+  readonly eventCeiling: number;
+  readonly call?: OpenModelCall | undefined;
+}
+
+/** Returns false if the task is no longer queued. */
 export async function markRunning(
   tx: Tx,
   workspaceId: number,
   id: string,
-  now: number,
-  eventCeiling: number,
+  { at, eventCeiling, call }: TaskStart,
 ): Promise<boolean> {
   const changed = await tx.run(
     `UPDATE tasks SET status = 'running', attempts = attempts + 1, started_at = COALESCE(started_at,
-       CASE WHEN $3 > created_at THEN $3 ELSE created_at END), event_ceiling = $4 WHERE workspace_id = $1 AND id = $2 AND status = 'queued'`,
-    [workspaceId, id, now, eventCeiling],
+       CASE WHEN $3 > created_at THEN $3 ELSE created_at END), event_ceiling = $4, open_model_call = $5,
+       model = COALESCE($6, model), open_reserved = COALESCE($7, open_reserved)
+     WHERE workspace_id = $1 AND id = $2 AND status = 'queued'`,
+    [workspaceId, id, at, eventCeiling, call?.seq ?? null, call?.model ?? null, call?.reserved ?? null],
   );
   return changed === 1;
 }

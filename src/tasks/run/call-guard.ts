@@ -2,6 +2,7 @@ import type { Agent } from "../../access/agents.ts";
 import type { Tx } from "../../store/db.ts";
 import { DrainInterrupt } from "../ending/interruption.ts";
 import type { TaskParts } from "../parts.ts";
+import { type OpenModelCall, openModelCall } from "../rows/charges.ts";
 import { markRunning } from "../rows/tasks.ts";
 import type { Task } from "../task.ts";
 import type { RunJournal } from "./journal.ts";
@@ -36,16 +37,33 @@ export class CallGuard {
    * @throws DrainInterrupt while the process drains; AgentDenied `agent_stopped`, `invalid_token`
    */
   async enter(tx: Tx): Promise<Agent> {
+    const agent = await this.admit(tx);
+    await this.markRunning(tx);
+    return agent;
+  }
+
+  /** Like `enter`, for a call that is refused or opened next. */
+  async admit(tx: Tx): Promise<Agent> {
     if (this.#draining.aborted) throw new DrainInterrupt();
-    if (!this.#isMarked) await this.#markRunning(tx);
     return this.#rights.require(tx);
   }
 
-  async #markRunning(tx: Tx): Promise<void> {
+  /** Writes down the model call that begins. If it is the first call, the same statement marks the task as running. */
+  async open(tx: Tx, call: OpenModelCall): Promise<void> {
+    const { workspaceId, id } = this.#task;
+    if (this.#isMarked) await openModelCall(tx, workspaceId, id, call);
+    else await this.markRunning(tx, call);
+  }
+
+  /** Marks the task as running unless that has been done. */
+  async markRunning(tx: Tx, call?: OpenModelCall): Promise<void> {
+    if (this.#isMarked) return;
     const { workspaceId, id } = this.#task;
     const { clock, signals } = this.#parts;
-    const isMarked = await markRunning(tx, workspaceId, id, clock.now(), this.#journal.ceiling);
-    if (!isMarked) throw new Error("a queued task is not queued in the store");
+    const start = { at: clock.now(), eventCeiling: this.#journal.ceiling, call };
+    if (!(await markRunning(tx, workspaceId, id, start))) {
+      throw new Error("a queued task is not queued in the store");
+    }
     tx.onCommit(() => {
       this.#isMarked = true;
       signals.changed.emit({ workspaceId, task: id });

@@ -8,7 +8,7 @@ import type { Tx } from "../../store/db.ts";
 import type { UnwrittenOutcome } from "../ending/finish.ts";
 import type { OwedCharge } from "../ending/lost-calls.ts";
 import type { TaskParts } from "../parts.ts";
-import { closeModelCall, type ModelCallCharge, openModelCall } from "../rows/charges.ts";
+import { closeModelCall, type ModelCallCharge } from "../rows/charges.ts";
 import type { CallEvidence } from "./call-evidence.ts";
 import type { CallGuard } from "./call-guard.ts";
 import type { RunJournal } from "./journal.ts";
@@ -21,7 +21,7 @@ export interface ModelEvidenceParts
     "budgets" | "clock" | "db" | "modelGateway" | "estimates" | "ledger" | "log" | "signals"
   > {
   readonly evidence: CallEvidence;
-  readonly guard: Pick<CallGuard, "enter">;
+  readonly guard: Pick<CallGuard, "admit" | "markRunning" | "open">;
   readonly rights: Pick<RunRights, "allowsModel" | "refresh">;
   readonly journal: Pick<RunJournal, "save">;
 }
@@ -104,10 +104,11 @@ export class ModelEvidence implements UnwrittenOutcome {
     const denied = (code: string): EntryDraft =>
       evidence.draft({ phase: "single", action: "model.call", outcome: "denied", code, model });
     this.#intent = await evidence.begin(signal, denied, async (tx, reserve) => {
-      const agent = await guard.enter(tx);
+      const agent = await guard.admit(tx);
       if (!rights.allowsModel(model)) {
         // The model has been forbidden since it was chosen. The call itself would refuse it too, and the next model
         // of the route is tried.
+        await guard.markRunning(tx);
         await ledger.append(tx, workspaceId, denied("model_forbidden"));
         return null;
       }
@@ -124,7 +125,7 @@ export class ModelEvidence implements UnwrittenOutcome {
       const detail = { attempt, step, ...(reserved === 0 ? {} : { reserved }) };
       const draft = { phase: "intent", action: "model.call", outcome: "allowed", model, detail } as const;
       const seq = await ledger.append(tx, workspaceId, evidence.draft(draft));
-      await openModelCall(tx, workspaceId, id, { seq, model, reserved });
+      await guard.open(tx, { seq, model, reserved });
       tx.onCommit(() => signals.changed.emit({ workspaceId, task: id }));
       return { seq, isMeasured };
     });

@@ -3,7 +3,8 @@ import { redact } from "../../base/log.ts";
 import { isToolName } from "../../connectors/registry.ts";
 import { RightsChanged } from "../../gate/rights-changed.ts";
 import { settleCall } from "../../gate/settle.ts";
-import { recordUsage, UNKNOWN_TOOL } from "../../gate/usage/record.ts";
+import { recordUsage } from "../../gate/usage/counts.ts";
+import { UNKNOWN_TOOL } from "../../gate/usage/record.ts";
 import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Tx } from "../../store/db.ts";
 import { verdictOf } from "../approvals/present.ts";
@@ -163,7 +164,7 @@ export class ToolEvidence {
     const row = { id, tool, intentSeq: seq, startedAt: clock.now(), status, price: 0 };
     await insertToolCall(tx, workspaceId, task, row);
     const isKnown = tools.catalogue.find(workspaceId, call.tool) !== undefined;
-    await recordUsage(tx, {
+    recordUsage(tx, {
       ...{ workspaceId, agentId, kind: "tool", name: isKnown ? call.tool : UNKNOWN_TOOL },
       ...{ outcome: status, at: clock.now(), durationMs, credits: 0 },
     });
