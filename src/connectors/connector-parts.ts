@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Db } from "../store/db.ts";
+import type { Forgetting } from "../store/forgetting.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { StoredConnector } from "./connector.ts";
 import type { ConnectorDefinition } from "./definition/definition.ts";
@@ -27,6 +28,7 @@ export interface SourceListener {
 
 export interface ConnectorParts {
   readonly db: Db;
+  readonly forgetting: Pick<Forgetting, "forget">;
   readonly ledger: Ledger;
   readonly catalogue: Catalogue;
   readonly clock: Clock;

@@ -161,7 +161,7 @@ export class Connectors {
 
   /** @throws Problem 404 `not_found`, 409 `connector_builtin` */
   async remove(call: Call, name: string): Promise<void> {
-    const { db, catalogue, log } = this.#parts;
+    const { catalogue, forgetting } = this.#parts;
     const { workspaceId } = call.caller;
     const live = this.#find(workspaceId, name);
     call.about({ detail: { connector: name } });
@@ -176,11 +176,7 @@ export class Connectors {
     }
     await live.end();
     // Remove its definition from the write-ahead log now, although it is encrypted.
-    await db
-      .forget()
-      .catch((error: unknown) =>
-        log.warn("a removed connector's definition remains in the write-ahead log", { error }),
-      );
+    await forgetting.forget();
   }
 
   /** Asks for the tools again. @throws Problem 404 `not_found`, 409 `connector_builtin`, 429 `rate_limited` */

@@ -11,6 +11,7 @@ import type { Budgets } from "../gate/budget.ts";
 import type { DirectCallRecords } from "../gate/direct/open.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Db } from "../store/db.ts";
+import type { Forgetting } from "../store/forgetting.ts";
 import type { SecretKey } from "../store/secret-key.ts";
 import type { Vault } from "../vault/vault.ts";
 import { builtinTools } from "./builtin/all.ts";
@@ -44,6 +45,7 @@ export interface OpenConnectorsParts {
   /** The port that the server listens on; null while it does not. */
   readonly listening: () => number | null;
   readonly db: Db;
+  readonly forgetting: Pick<Forgetting, "forget">;
   readonly ledger: Ledger;
   readonly budgets: Budgets;
   readonly direct: DirectCallRecords;
@@ -84,6 +86,7 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
   const registry = new ToolRegistry(catalogue);
   const connectors = new Connectors({
     db,
+    forgetting: parts.forgetting,
     ledger,
     catalogue,
     clock,

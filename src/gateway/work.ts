@@ -61,7 +61,22 @@ export async function openWork(
   });
   const direct = openDirectCalls(db, clock, log);
   const tools = await openConnectors({
-    ...{ direct, config, db, ledger, budgets, agents, tokens, workspaces, vault, clock, ids, random, log },
+    ...{
+      direct,
+      config,
+      db,
+      forgetting,
+      ledger,
+      budgets,
+      agents,
+      tokens,
+      workspaces,
+      vault,
+      clock,
+      ids,
+      random,
+      log,
+    },
     ...{ secretKey, instance, main, listening },
   });
   const estimates = new WorkspaceEstimates();

@@ -1,6 +1,7 @@
 import { type Clock, every } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { type Db, type Disturbance, StoreUnavailable } from "../store/db.ts";
+import { type Db, StoreUnavailable } from "../store/db.ts";
+import type { Disturbance, FileStore } from "../store/file-store.ts";
 import type { EntryDraft } from "./entry.ts";
 import type { LedgerHeads } from "./heads/heads.ts";
 import type { Ledger } from "./ledger.ts";
@@ -16,7 +17,7 @@ const LEDGERS_AT_ONCE = 64;
 const PENDING_LIMIT = 1_000;
 
 export interface LedgerWatchParts {
-  readonly db: Db;
+  readonly db: Db & FileStore;
   readonly ledger: Ledger;
   readonly heads: Pick<LedgerHeads, "committed">;
   readonly clock: Clock;
@@ -26,7 +27,7 @@ export interface LedgerWatchParts {
   /** Called once for each event, for the metrics. */
   noticed(kind: Disturbance["kind"] | "foreign_entry"): void;
   /**
-   * Called after a possible foreign write (`Db.mustReopen`), once the ledgers that accept entries have recorded it.
+   * Called after a possible foreign write (`FileStore.mustReopen`), once the ledgers that accept entries have recorded it.
    */
   foreignWrite(): void;
 }

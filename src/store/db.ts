@@ -51,29 +51,6 @@ export interface TxOptions {
   readonly whileRefused?: boolean;
 }
 
-/**
- * What happened to a file of the store, according to its path: it has another name, another file has its name, it has
- * no name any more, or the path cannot be checked.
- */
-export type FileChange = "moved" | "replaced" | "deleted" | "unreachable";
-
-/**
- * `log`: the newest commits, which are not in the database file yet. `index`: the log's index, in which commits are
- * counted.
- */
-export type StoreFile = "database" | "log" | "index";
-
-/** Something that another process did to the store. */
-export type Disturbance =
-  /** `commits`: commits by others, at least this many (several between two checks count as one). */
-  | { readonly kind: "foreign_write"; readonly commits: number }
-  /** `returned`: the file is back in its place. */
-  | {
-      readonly kind: "file_moved";
-      readonly file: StoreFile;
-      readonly change: FileChange | "returned";
-    };
-
 export interface Db extends Sql {
   /**
    * Reads that wait for no turn. Only for single rows: of rights, and of whatever a stop or a cancel needs, which must
@@ -97,35 +74,6 @@ export interface Db extends Sql {
    * Only one `work` can be registered. It MUST be quick and MUST await nothing but its own `tx`.
    */
   beforeCommit(work: (tx: Tx) => Promise<void>): void;
-  /**
-   * Removes deleted and overwritten data from every file of the store, including the log.
-   * @returns false if readers never paused long enough; call it again later
-   */
-  forget(): Promise<boolean>;
-  /** Whether the last process ended without closing the store. Data that it deleted may still be in the files. */
-  readonly wasLeftOpen: boolean;
-
-  /**
-   * Rewrites the whole store if it has at most `most` bytes. The process serves nothing else during a rewrite: about
-   * 4 ms per megabyte. `forget` overwrites deleted rows, but if SQLite had moved a row before, a copy can remain in
-   * unused parts of a page. Only a rewrite removes it.
-   * @returns false if the store is larger, or another process holds the file for seconds
-   */
-  rewrite(most: number): Promise<boolean>;
-  /**
-   * Checks whether others have written to the store or moved, replaced or deleted its files, and returns what is new
-   * since the last check. While a file is out of place, all writes are refused with `StoreUnavailable`, since the
-   * next start would not find them. After a foreign commit, or once the index has been missing from its place next to
-   * the database, all writes are refused until the store is opened again, since what is stored is compared only at
-   * startup; each transaction checks for both before it writes. If the store cannot be read now, foreign commits are
-   * reported by a later check.
-   */
-  disturbances(): Promise<readonly Disturbance[]>;
-  /**
-   * Whether writes are refused until the store is opened again. False while the database is not in its place, where a
-   * start would look for it.
-   */
-  readonly mustReopen: boolean;
   close(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Db } from "./db.ts";
+import type { FileStore } from "./file-store.ts";
 
 const FORGET_MS = 2_000;
 /**
@@ -12,7 +12,7 @@ const REWRITE_BYTES = 16 * 1024 * 1024;
 const REWRITE_AT_END_BYTES = 64 * 1024 * 1024;
 
 export interface ForgettingParts {
-  readonly db: Pick<Db, "forget" | "rewrite" | "wasLeftOpen">;
+  readonly db: Pick<FileStore, "forget" | "rewrite" | "wasLeftOpen">;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -51,14 +51,18 @@ export class Forgetting {
     });
   }
 
-  /** Removes deleted data from the log, or retries later if readers keep it in use. Never throws. */
-  async forget(): Promise<void> {
+  /**
+   * Removes deleted data from the log, or retries later if readers keep it in use. Never throws.
+   * @returns whether it is removed already
+   */
+  async forget(): Promise<boolean> {
     const done = await this.#parts.db.forget().catch(() => false);
-    if (done) return;
+    if (done) return true;
     this.#parts.log.warn(
       "deleted data stays in the write-ahead log until its readers finish; it will be tried again",
     );
     this.forgetSoon();
+    return false;
   }
 
   /** Like `forget`, in the background. */

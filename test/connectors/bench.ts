@@ -14,6 +14,7 @@ import { Call } from "../../src/gate/call.ts";
 import { LedgerHistories } from "../../src/gate/ledger-histories.ts";
 import { LateRecords } from "../../src/gate/unwritten-decisions.ts";
 import type { EntryDraft } from "../../src/ledger/entry.ts";
+import { Forgetting } from "../../src/store/forgetting.ts";
 import { openSecretKey } from "../../src/store/secret-key.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 
@@ -112,6 +113,7 @@ export async function openConnectorBench(): Promise<ConnectorBench> {
   const opened: OpenedSource[] = [];
   let scripted: SourceScript = {};
   const connectors = new Connectors({
+    forgetting: new Forgetting({ db, clock, log: silentLog }),
     db,
     ledger,
     catalogue,

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createIds, systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { Db, Tx } from "../../src/store/db.ts";
+import type { Tx } from "../../src/store/db.ts";
 import { databasePath } from "../../src/store/directory.ts";
 import { Forgetting } from "../../src/store/forgetting.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
@@ -26,7 +26,7 @@ let path: string;
 let clock: FakeClock;
 let db: SqliteDb;
 /** The same store, counting into `slices`. */
-let counted: Db;
+let counted: SqliteDb;
 let vault: Vault;
 /** Passages that each transaction wrote or removed. */
 let slices: { written: number; removed: number }[];
@@ -70,7 +70,7 @@ async function open(): Promise<void> {
 }
 
 /** Wraps the store and counts what passes through each transaction. */
-function counting(store: Db): Db {
+function counting(store: SqliteDb): SqliteDb {
   const count = (tx: Tx, slice: { written: number; removed: number }): Tx => ({
     seals: tx.seals,
     all: (sql, params) => tx.all(sql, params),

@@ -8,7 +8,7 @@ import type { LedgerHeads } from "../../src/ledger/heads/heads.ts";
 import { type OpenChains, openChains } from "../../src/ledger/open-chains.ts";
 import { LedgerLists } from "../../src/ledger/reading/lists.ts";
 import type { Db } from "../../src/store/db.ts";
-import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
 import { ownConnectionOf } from "../support/own-connection.ts";
 import { tempDir } from "../support/process.ts";
@@ -29,7 +29,7 @@ export interface LedgerBench extends OpenChains {
   readonly lists: LedgerLists;
   /** Changes found while reading the ledgers: the kind and the entry. */
   readonly faults: string[];
-  readonly db: Db;
+  readonly db: SqliteDb;
   readonly clock: FakeClock;
   readonly path: string;
   rows(workspaceId?: number): Row[];
@@ -94,6 +94,8 @@ export async function openLedger(prepare?: (path: string) => void): Promise<Ledg
     },
     attacker() {
       const database = new Database(path);
+      // A thousand commits would take as long as the disk syncs them.
+      database.exec("PRAGMA synchronous = OFF");
       attackers.push(database);
       return database;
     },

@@ -3,8 +3,7 @@ import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import type { Db } from "../../src/store/db.ts";
-import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { tempDir } from "../support/process.ts";
 import { SEALS } from "../support/seals.ts";
 import { outcomes } from "./support.ts";
@@ -13,7 +12,7 @@ const SECRET = "the-heron-keeps-the-third-key";
 
 let directory: ReturnType<typeof tempDir>;
 let path: string;
-let db: Db;
+let db: SqliteDb;
 
 beforeEach(async () => {
   directory = tempDir();

@@ -14,7 +14,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { type StoreFile, StoreUnavailable } from "../../src/store/db.ts";
+import { StoreUnavailable } from "../../src/store/db.ts";
+import type { StoreFile } from "../../src/store/file-store.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { tempDir } from "../support/process.ts";
 import { SEALS } from "../support/seals.ts";

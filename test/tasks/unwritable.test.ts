@@ -134,11 +134,6 @@ test("a task that cannot be read at its start is read again after a pause, until
     urgent: sql,
     tx: fails,
     beforeCommit: () => {},
-    forget: async () => true,
-    rewrite: async () => true,
-    wasLeftOpen: false,
-    mustReopen: false,
-    disturbances: async () => [],
     close: async () => {},
   };
   const queued = { workspaceId: 1, taskId: "task_1", agentId: 1 };

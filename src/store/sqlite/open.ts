@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { OperatorError } from "../../base/errors.ts";
-import { type Db, type Disturbance, type Sql, StoreUnavailable } from "../db.ts";
+import { type Db, type Sql, StoreUnavailable } from "../db.ts";
+import type { Disturbance, FileStore } from "../file-store.ts";
 import { RowSeals } from "../seals/seals.ts";
 import { type Connection, openReader, openWriter, sqliteCode } from "./connection.ts";
 import { GroupCommit, isEngineError } from "./group.ts";
@@ -19,7 +20,7 @@ export interface SqliteOptions {
   readonly seals?: SealOptions;
 }
 
-export interface SqliteDb extends Db {
+export interface SqliteDb extends Db, FileStore {
   readonly vectors: VectorExtension;
 }
 

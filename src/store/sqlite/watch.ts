@@ -1,4 +1,4 @@
-import type { Disturbance } from "../db.ts";
+import type { Disturbance } from "../file-store.ts";
 import type { Connection } from "./connection.ts";
 import type { WriteGuard, WriteRefusal } from "./group.ts";
 import type { WatchedFile } from "./watched-file.ts";
@@ -79,7 +79,7 @@ export class StoreWatch implements WriteGuard {
     return this.#isUncounted;
   }
 
-  /** See `Db.mustReopen`. */
+  /** See `FileStore.mustReopen`. */
   get mustReopen(): boolean {
     return (this.#isForeign || this.#isUncounted) && this.#database.change === null;
   }

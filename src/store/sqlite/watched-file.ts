@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "n
 import { resolve } from "node:path";
 import { OperatorError } from "../../base/errors.ts";
 import { listOpenFiles } from "../../base/open-files/count.ts";
-import type { FileChange, StoreFile } from "../db.ts";
+import type { FileChange, StoreFile } from "../file-store.ts";
 
 /**
  * For writing too, as SQLite opens it: on an overlay file system, the first open for writing creates another file.

@@ -306,10 +306,8 @@ export class QuotedPayloads {
 
   /** If the log cannot be emptied now, the next start tries again and finds nothing more to erase. */
   async #done(note: ErasureNote): Promise<void> {
-    const { db, log } = this.#parts;
     if (this.#isOver(note)) return;
-    if (await db.forget()) await note.done();
-    else log.warn("erased texts remain in the database's log until its readers are done");
+    if (await this.#parts.forgetting.forget()) await note.done();
   }
 
   /** Whether the process is stopping, or the erasure has failed and another continues it. */
