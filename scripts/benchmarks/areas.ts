@@ -18,6 +18,12 @@ import { besidePortkey } from "./models/beside-portkey.ts";
 import { completions } from "./models/completions.ts";
 import { cancelling } from "./oversight/cancelling.ts";
 import { stopping } from "./oversight/stopping.ts";
+import { beside, ratesBeside } from "./peers/beside.ts";
+import { langgraph } from "./peers/langgraph/langgraph.ts";
+import { mastra } from "./peers/mastra/mastra.ts";
+import { portkey } from "./peers/portkey/portkey.ts";
+import { restate } from "./peers/restate/restate.ts";
+import { voltagent } from "./peers/voltagent/voltagent.ts";
 import { runs } from "./run/runs.ts";
 import { writes } from "./run/writes.ts";
 import { crowd } from "./stream/crowd.ts";
@@ -44,6 +50,7 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
   run: {
     "task runs": runs,
     "what a run writes": writes,
+    "beside Portkey": ratesBeside(portkey, "run"),
   },
   stream: {
     "relaying a model's stream": relay,
@@ -83,4 +90,16 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
     "beside hnswlib": hnswlib,
     "documents beside calls": besideCalls,
   },
+  peers: {
+    Portkey: beside(portkey),
+    VoltAgent: beside(voltagent),
+    Mastra: beside(mastra),
+    LangGraph: beside(langgraph),
+    Restate: beside(restate),
+  },
 };
+
+/** Areas in which the server under test has one core to itself, and the load and the upstream have another. */
+export const ON_SEPARATE_CORES: ReadonlySet<string> = new Set([
+  ...["api", "run", "stream", "models", "mcp", "peers"],
+]);

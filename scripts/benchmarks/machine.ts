@@ -1,5 +1,6 @@
 import { cpus, loadavg, release } from "node:os";
 import { join } from "node:path";
+import { type Cores, separateCores } from "./processes/cores.ts";
 
 const ROOT = join(import.meta.dir, "..", "..");
 
@@ -7,6 +8,8 @@ const ROOT = join(import.meta.dir, "..", "..");
 export interface Machine {
   readonly cpu: string;
   readonly cores: number;
+  /** The core of the server under test, and that of the load and the upstream; null if this system cannot separate them. */
+  readonly separate_cores: Cores | null;
   readonly system: string;
   readonly bun: string;
   /** The checkout's commit, with `-dirty` if files differ from it; `unknown` outside a clone. */
@@ -23,6 +26,7 @@ export function thisMachine(): Machine {
   return {
     cpu: cores[0]?.model.trim() || "unknown CPU",
     cores: cores.length,
+    separate_cores: separateCores(),
     system: `${process.platform} ${release()} ${process.arch}`,
     bun: Bun.version,
     commit: commit(),

@@ -1,10 +1,10 @@
 /**
  * `scripts/bench`: measures, prints, and exits with 0 unless something failed (1) or the arguments were wrong (2).
  */
-import { AREAS } from "./areas.ts";
+import { AREAS, ON_SEPARATE_CORES } from "./areas.ts";
 import type { Figure } from "./figures.ts";
 import { thisMachine } from "./machine.ts";
-import { type Options, parseOptions, USAGE } from "./options.ts";
+import { isChosen, type Options, parseOptions, USAGE } from "./options.ts";
 import { Household } from "./processes/household.ts";
 import { type Failure, type Report, reportedOptions, Skipped } from "./report.ts";
 import { machineLine, summary, table } from "./table.ts";
@@ -15,12 +15,15 @@ async function measure(options: Options): Promise<Report> {
   const started_at = new Date().toISOString();
   const machine = thisMachine();
   if (!options.json) console.log(`${machineLine(machine)}\n`);
-  const workshop = new Workshop(new Household(), options);
+  const household = new Household();
   const figures: Figure[] = [];
   const failures: Failure[] = [];
   const skipped: Failure[] = [];
   for (const area of options.areas) {
+    const cores = ON_SEPARATE_CORES.has(area) ? machine.separate_cores : null;
+    const workshop = new Workshop(household, { ...options, cores });
     for (const [scenario, run] of Object.entries(AREAS[area] ?? {})) {
+      if (!isChosen(scenario, options)) continue;
       console.error(`measuring ${area}: ${scenario}`);
       try {
         figures.push(...(await run(workshop)));
@@ -31,6 +34,7 @@ async function measure(options: Options): Promise<Report> {
         (isSkipped ? skipped : failures).push({ area, scenario, message });
       }
     }
+    await workshop.close();
   }
   const took_seconds = Math.round((performance.now() - begun) / 1000);
   return {

@@ -7,6 +7,8 @@ const DEFAULT_COLLECTIONS = join(import.meta.dir, "..", "..", "..", "shared", "d
 export interface Options {
   /** Names of areas, in order. */
   readonly areas: readonly string[];
+  /** Parts of the names of the scenarios to measure, in lower case. If empty, all of them. */
+  readonly only: readonly string[];
   readonly json: boolean;
   readonly binary: boolean;
   readonly seconds: number;
@@ -21,7 +23,7 @@ export interface Options {
 const names = Object.keys(AREAS);
 
 export const USAGE = `Usage: scripts/bench [area] [--json] [--binary] [--seconds N] [--rounds N]
-                     [--entries N] [--collections DIR] [--passages N] [--peers]
+                     [--only NAMES] [--peers] [--entries N] [--collections DIR] [--passages N]
 
 Areas: ${names.join(", ")}. Without one, all of them.
 
@@ -29,6 +31,10 @@ Areas: ${names.join(", ")}. Without one, all of them.
   --binary           measure dist/gatehouse, as scripts/build makes it, instead of the sources
   --seconds N        length of each round, 0.2 to 60 (default 2)
   --rounds N         rounds of each contender, 1 to 50 (default 5); a warm-up round comes before
+  --only NAMES       only scenarios whose name contains one of these, such as voltagent,mastra
+  --peers            install other products next to the benchmarks, and measure them too; area peers does so without
+                     being asked (2 GB). Area vault: LanceDB and hnswlib (550 MB at most). Areas run and models:
+                     Portkey's gateway (24 MB)
 
 Of area ledger:
 
@@ -38,12 +44,16 @@ Of area vault:
 
   --collections DIR  folders of corpus.jsonl, queries.jsonl and qrels.tsv (default GATEHOUSE_COLLECTIONS, else
                      ../shared/data if it is there)
-  --passages N       passages of the large collection, 1000 to 1000000 (default 100000, which the aims are for)
+  --passages N       passages of the large collection, 1000 to 1000000 (default 100000, which the aims are for)`;
 
-Of areas vault and models:
+/** Whether the scenario with this name is to be measured. */
+export function isChosen(scenario: string, { only }: Options): boolean {
+  return only.length === 0 || only.some((part) => scenario.toLowerCase().includes(part));
+}
 
-  --peers            install LanceDB and hnswlib (550 MB at most) or Portkey's gateway (24 MB) next to the benchmarks,
-                     and measure them too`;
+function scenariosOf(area: string): string[] {
+  return Object.keys(AREAS[area] ?? {});
+}
 
 /** The options in the arguments, or what is wrong with them. */
 export function parseOptions(
@@ -52,6 +62,7 @@ export function parseOptions(
 ): Options | string {
   let options: Options = {
     areas: names,
+    only: [],
     json: false,
     binary: false,
     seconds: 2,
@@ -86,6 +97,10 @@ export function parseOptions(
         return "--entries takes 10000 to 10000000";
       }
       options = { ...options, entries };
+    } else if (arg === "--only") {
+      const only = (rest.shift() ?? "").toLowerCase().split(",");
+      if (only.includes("")) return "--only takes parts of scenarios' names, separated by commas";
+      options = { ...options, only };
     } else if (arg === "--collections") {
       const collections = rest.shift() ?? "";
       if (collections === "") return "--collections takes a folder";
@@ -94,6 +109,10 @@ export function parseOptions(
     else if (options.areas !== names) return "one area at a time, or none for all";
     else if (!names.includes(arg)) return `there is no area ${arg}; there are: ${names.join(", ")}`;
     else options = { ...options, areas: [arg] };
+  }
+  if (options.areas.length === 1 && options.areas[0] === "peers") options = { ...options, peers: true };
+  if (!options.areas.some((area) => scenariosOf(area).some((scenario) => isChosen(scenario, options)))) {
+    return `no scenario is called that; there are: ${options.areas.flatMap(scenariosOf).join(", ")}`;
   }
   if (options.collections === null) {
     const isThere = collectionsIn(DEFAULT_COLLECTIONS).length > 0;

@@ -5,7 +5,7 @@ import type { Gatehouse } from "./processes/gatehouse.ts";
 import { MODELS } from "./servers/script.ts";
 
 export const AGENT = "bench";
-const PROMPT =
+export const PROMPT =
   "Summarise the complaint of the customer in three sentences, and say which of our terms it touches.";
 
 export interface Settings {

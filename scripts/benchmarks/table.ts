@@ -8,8 +8,12 @@ const RELATIONS = { ">=": "≥", ">": ">", "<": "<" } as const;
 const SCORE_DIGITS = 4;
 
 /** The line about the machine that produced the figures. */
-export function machineLine({ cpu, cores, system, bun, commit, load }: Machine): string {
-  return `${cpu}, ${cores} cores, ${system}, Bun ${bun}, commit ${commit}, load before ${load}`;
+export function machineLine({ cpu, cores, separate_cores, system, bun, commit, load }: Machine): string {
+  const placed =
+    separate_cores === null
+      ? "not separated"
+      : `server on ${separate_cores.server}, load on ${separate_cores.load}`;
+  return `${cpu}, ${cores} cores (${placed}), ${system}, Bun ${bun}, commit ${commit}, load before ${load}`;
 }
 
 /** The figures as an aligned table of medians, with minimum and maximum in brackets. */

@@ -1,10 +1,11 @@
-import type { Subprocess } from "bun";
 import type { Static } from "typebox";
 import type { FilledLedger } from "./ledger/filled.ts";
 import { type ExchangesJob, type ExchangesResult, exchangesResult } from "./load/jobs.ts";
+import { type Cores, onCore, type Role } from "./processes/cores.ts";
 import { Gatehouse, type GatehouseOptions, programOf } from "./processes/gatehouse.ts";
 import type { Household } from "./processes/household.ts";
-import { cpuMicros } from "./processes/usage.ts";
+import { type ProgramOptions, ProgramServer } from "./processes/program.ts";
+import { cpuMicrosOf } from "./processes/usage.ts";
 import { Worker } from "./processes/worker.ts";
 import { type bareConfig, type bareMcpConfig, listening, type proxyConfig } from "./servers/config.ts";
 import type { FilledVault } from "./vault/searchers.ts";
@@ -21,14 +22,15 @@ export interface WorkshopOptions {
   readonly peers: boolean;
   /** The size of the large ledger. */
   readonly entries: number;
+  /** The cores of the server under test and of the load. If null, every process may use all of them. */
+  readonly cores: Cores | null;
 }
-
-const LONGEST_START_MS = 20_000;
-const START_STEP_MS = 100;
 
 /** A server that can be put under load. */
 export interface Target {
   readonly pid: number;
+  /** Further processes that the server consists of. */
+  readonly otherPids?: readonly number[];
   readonly port: number;
 }
 
@@ -43,6 +45,7 @@ export interface Round extends ExchangesResult {
 export class Workshop {
   readonly #household: Household;
   readonly #program: readonly string[];
+  readonly #cores: Cores | null;
   readonly rounds: number;
   readonly seconds: number;
   readonly collections: string | null;
@@ -58,21 +61,29 @@ export class Workshop {
   constructor(household: Household, options: WorkshopOptions) {
     this.#household = household;
     this.#program = programOf(options.binary);
+    this.#cores = options.cores;
     this.rounds = options.rounds;
     this.seconds = options.seconds;
     this.collections = options.collections;
     this.passages = options.passages;
     this.peers = options.peers;
     this.entries = options.entries;
-    this.generator = Worker.start(household, "load/main.ts");
+    this.generator = this.worker("load/main.ts", "load");
+  }
+
+  /** Ends the load generator. */
+  async close(): Promise<void> {
+    await this.generator.end();
   }
 
   folder(): string {
     return this.#household.folder();
   }
 
-  gatehouse(options?: GatehouseOptions): Promise<Gatehouse> {
-    return Gatehouse.start(this.#household, this.#program, options);
+  /** @param isAlone whether nothing else runs, so that the server may use every core */
+  gatehouse(options?: GatehouseOptions, isAlone = false): Promise<Gatehouse> {
+    const program = isAlone ? this.#program : onCore(this.#cores, "server", this.#program);
+    return Gatehouse.start(this.#household, program, options);
   }
 
   /**
@@ -103,46 +114,50 @@ export class Workshop {
     return { code, output: output + errors, ms, mostBytes: child.resourceUsage()?.maxRSS ?? 0 };
   }
 
-  /** Starts a script of this folder in a separate process. */
-  worker(script: string): Worker {
-    return Worker.start(this.#household, script);
+  /** Starts a script of this folder in a separate process. Without a role, it may use every core. */
+  worker(script: string, role?: Role): Worker {
+    return Worker.start(this.#household, script, (command) =>
+      role === undefined ? command : onCore(this.#cores, role, command),
+    );
   }
 
-  /** Starts another product's server, which takes `--port`, and waits until it answers. */
-  program(script: string): Promise<PeerServer> {
-    return PeerServer.start(this.#household, script);
+  /** Starts another product's server, or a part of it. */
+  program(options: ProgramOptions): Promise<ProgramServer> {
+    const command = onCore(this.#cores, "server", options.command);
+    return ProgramServer.start(this.#household, { ...options, command });
   }
 
-  bare(config: Static<typeof bareConfig.schema>): Promise<HelperServer> {
-    return HelperServer.start(this.#household, "servers/bare.ts", config);
+  bare(config: Static<typeof bareConfig.schema>, isAlone = false): Promise<HelperServer> {
+    return HelperServer.start(this.worker("servers/bare.ts", isAlone ? undefined : "server"), config);
   }
 
   bareMcp(config: Static<typeof bareMcpConfig.schema>): Promise<HelperServer> {
-    return HelperServer.start(this.#household, "servers/bare-mcp.ts", config);
+    return HelperServer.start(this.worker("servers/bare-mcp.ts", "server"), config);
   }
 
   proxy(config: Static<typeof proxyConfig.schema>): Promise<HelperServer> {
-    return HelperServer.start(this.#household, "servers/proxy.ts", config);
+    return HelperServer.start(this.worker("servers/proxy.ts", "server"), config);
   }
 
   ceiling(): Promise<HelperServer> {
-    return HelperServer.start(this.#household, "servers/ceiling.ts", {});
+    return HelperServer.start(this.worker("servers/ceiling.ts", "server"), {});
   }
 
   upstream(): Promise<HelperServer> {
-    return HelperServer.start(this.#household, "servers/upstream.ts", {});
+    return HelperServer.start(this.worker("servers/upstream.ts", "load"), {});
   }
 
   /** @throws Error if any answer was not as it should be */
   async load(
-    { pid, port }: Target,
+    { pid, otherPids = [], port }: Target,
     job: Omit<ExchangesJob, "kind" | "port" | "seconds">,
     seconds = this.seconds,
   ): Promise<Round> {
-    const before = cpuMicros(pid);
+    const pids = [pid, ...otherPids];
+    const before = cpuMicrosOf(pids);
     const whole: ExchangesJob = { kind: "exchanges", port, seconds, ...job };
     const result = await this.generator.ask(whole, exchangesResult);
-    const after = cpuMicros(pid);
+    const after = cpuMicrosOf(pids);
     if (result.problems.length > 0) {
       const problems = result.problems.map(({ text, count }) => `${count} × ${text}`).join(", ");
       throw new Error(`besides ${result.answered} good answers: ${problems}`);
@@ -165,8 +180,7 @@ export class HelperServer implements Target {
     this.port = port;
   }
 
-  static async start(household: Household, script: string, config: object): Promise<HelperServer> {
-    const worker = Worker.start(household, script);
+  static async start(worker: Worker, config: object): Promise<HelperServer> {
     const { port } = await worker.ask(config, listening);
     return new HelperServer(worker, port);
   }
@@ -177,57 +191,5 @@ export class HelperServer implements Target {
 
   async stop(): Promise<void> {
     await this.#worker.end();
-  }
-}
-
-/** A server of another product. */
-export class PeerServer implements Target {
-  readonly #child: Subprocess;
-  readonly #household: Household;
-  readonly port: number;
-
-  private constructor(household: Household, child: Subprocess, port: number) {
-    this.#household = household;
-    this.#child = child;
-    this.port = port;
-  }
-
-  static async start(household: Household, script: string): Promise<PeerServer> {
-    const port = freePort();
-    const child = Bun.spawn([process.execPath, "--no-env-file", script, `--port=${port}`, "--headless"], {
-      env: { PATH: "", NODE_ENV: "production" },
-      stdio: ["ignore", "ignore", "inherit"],
-    });
-    household.adopt(child);
-    for (let waited = 0; waited < LONGEST_START_MS; waited += START_STEP_MS) {
-      if (await accepts(port)) return new PeerServer(household, child, port);
-      await Bun.sleep(START_STEP_MS);
-    }
-    throw new Error(`${script} does not answer`);
-  }
-
-  get pid(): number {
-    return this.#child.pid;
-  }
-
-  async stop(): Promise<void> {
-    await this.#household.end(this.#child);
-  }
-}
-
-function freePort(): number {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-  const { port } = listener;
-  listener.stop(true);
-  return port;
-}
-
-async function accepts(port: number): Promise<boolean> {
-  try {
-    const socket = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data() {} } });
-    socket.end();
-    return true;
-  } catch {
-    return false;
   }
 }

@@ -5,7 +5,7 @@ import { createAgent, dispatch, settings, TIER, taskRequest, taskSchema } from "
 import type { Workshop } from "../workshop.ts";
 import { CONNECTIONS, loadFigures } from "./load-figures.ts";
 
-const LEAST_RATE = 0.25;
+const LEAST_RATE = 0.35;
 
 /**
  * POST of a task, answered once the task and its intent in the ledger are on disk. A model that never answers holds

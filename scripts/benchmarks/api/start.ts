@@ -21,22 +21,22 @@ export async function start(workshop: Workshop): Promise<Figure[]> {
   const dataDir = workshop.folder();
   const first = await alternate(
     {
-      baseline: () => timeToReady(() => workshop.bare({})),
-      gatehouse: () => timeToReady(() => workshop.gatehouse()),
+      baseline: () => timeToReady(() => workshop.bare({}, true)),
+      gatehouse: () => timeToReady(() => workshop.gatehouse({}, true)),
     },
     STARTS,
   );
   const again = await alternate(
     {
-      baseline: () => timeToReady(() => workshop.bare({})),
-      gatehouse: () => timeToReady(() => workshop.gatehouse({ dataDir })),
+      baseline: () => timeToReady(() => workshop.bare({}, true)),
+      gatehouse: () => timeToReady(() => workshop.gatehouse({ dataDir }, true)),
     },
     STARTS,
   );
   const idle = await alternate(
     {
-      baseline: () => idleSize(() => workshop.bare({})),
-      gatehouse: () => idleSize(() => workshop.gatehouse()),
+      baseline: () => idleSize(() => workshop.bare({}, true)),
+      gatehouse: () => idleSize(() => workshop.gatehouse({}, true)),
     },
     1,
   );

@@ -22,7 +22,7 @@ export async function callUpstream(workshop: Workshop): Promise<Figure[]> {
   const server = { port: gatehouse.port, token: gatehouse.admin };
   const call = { method: "tools/call", params: { ...CALLED, name: outwardName(CALLED.name) } };
   const request = callsIn(server, await openSessions(server, CONNECTIONS), call);
-  const direct = workshop.worker("servers/mcp-client.ts");
+  const direct = workshop.worker("servers/mcp-client.ts", "server");
 
   const figures: Figure[] = [];
   for (const concurrency of [1, CONNECTIONS]) {

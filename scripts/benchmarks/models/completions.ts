@@ -64,7 +64,6 @@ export async function completions(workshop: Workshop): Promise<Figure[]> {
       "models.bare",
       "completions, compared with a bare proxy",
       await beside(bare, "plain", false, {}),
-      0,
     ),
     ...loadFigures(
       "models.ledgered",

@@ -14,6 +14,16 @@ export function cpuMicros(pid: number): number | null {
   return Number.isFinite(ticks) ? (ticks / TICKS_PER_SECOND) * MICROS_PER_SECOND : null;
 }
 
+/** The same of several processes together. */
+export function cpuMicrosOf(pids: readonly number[]): number | null {
+  return sum(pids.map(cpuMicros));
+}
+
+/** Resident bytes of several processes together. Memory that they share counts once for each. */
+export function residentBytesOf(pids: readonly number[]): number | null {
+  return sum(pids.map(residentBytes));
+}
+
 /** Resident bytes of the process. */
 export function residentBytes(pid: number): number | null {
   const status = readProc(pid, "status");
@@ -27,8 +37,11 @@ export function residentBytes(pid: number): number | null {
 
 /** Resident bytes of the process and all its descendants. */
 export function residentBytesOfTree(pid: number): number | null {
-  const sizes = [pid, ...childrenOf(pid)].map(residentBytes);
-  return sizes.reduce((sum, size) => (sum === null || size === null ? null : sum + size), 0);
+  return residentBytesOf([pid, ...childrenOf(pid)]);
+}
+
+function sum(values: readonly (number | null)[]): number | null {
+  return values.reduce((total, value) => (total === null || value === null ? null : total + value), 0);
 }
 
 /** All descendants of a process; none if this system has no `/proc`. */

@@ -26,8 +26,14 @@ export class Worker {
     this.#lines = linesOf(child.stdout);
   }
 
-  static start(household: Household, script: string): Worker {
-    const child = Bun.spawn([process.execPath, "--no-env-file", join(FOLDER, script)], {
+  /** @param placed the command as it should be run, for example on one core */
+  static start(
+    household: Household,
+    script: string,
+    placed: (command: readonly string[]) => readonly string[],
+  ): Worker {
+    const command = placed([process.execPath, "--no-env-file", join(FOLDER, script)]);
+    const child = Bun.spawn([...command], {
       cwd: FOLDER,
       env: { PATH: "", NODE_ENV: "production" },
       stdin: "pipe",

@@ -3,14 +3,13 @@ import { loadFigures } from "../api/load-figures.ts";
 import { compared, type Figure } from "../figures.ts";
 import { requestText } from "../load/request.ts";
 import { alternate } from "../rounds.ts";
-import { chunk, chunks, SHORT_CHUNKS } from "../servers/script.ts";
-import { createAgent, settings, TIER, taskRequest, upstreamRequest } from "../setup.ts";
+import { chunk, SHORT_CHUNKS } from "../servers/script.ts";
+import { createAgent, settings, upstreamRequest } from "../setup.ts";
 import { combine, type Pair } from "../statistics.ts";
 import type { Round, Target, Workshop } from "../workshop.ts";
+import { CALLERS, TOGETHER, taskRun } from "./task-run.ts";
 
-const CALLERS = 32;
-/** Tasks that start together, once a second. */
-const TOGETHER = 60;
+/** How often the runs that start together do so. */
 const EVERY_MS = 1_000;
 const LONGEST_ADDED = { of: "gatehouse", relation: "<", value: 1.5 } as const;
 const FIRST50 = { of: "gatehouse", relation: "<", value: 10 } as const;
@@ -33,23 +32,12 @@ export async function runs(workshop: Workshop): Promise<Figure[]> {
       {
         baseline: () =>
           workshop.load(baseline, {
-            ...{ spreadMs: 0, ...job },
+            spreadMs: 0,
+            ...job,
             request: requestText("POST", "/v1/chat/completions", { body: upstreamRequest("short") }),
             expect: { status: 200, first: chunk(0), texts: [chunk(SHORT_CHUNKS - 1)] },
           }),
-        gatehouse: () =>
-          workshop.load(gatehouse, {
-            ...{ spreadMs: 0, ...job },
-            request: requestText("POST", "/v1/tasks?stream=true", {
-              token: gatehouse.admin,
-              body: taskRequest(TIER.short),
-            }),
-            expect: {
-              status: 200,
-              first: chunk(0),
-              texts: [`"status":"succeeded","output":"${chunks(SHORT_CHUNKS).join("")}"`],
-            },
-          }),
+        gatehouse: () => workshop.load(gatehouse, { spreadMs: 0, ...job, ...taskRun(gatehouse) }),
       },
       workshop.rounds,
     );
@@ -58,7 +46,6 @@ export async function runs(workshop: Workshop): Promise<Figure[]> {
       "run.ledgered",
       `runs by ${CALLERS} callers, compared with a proxy with a ledger`,
       await beside(proxy, { connections: CALLERS }),
-      0,
     ),
     ...alone(await beside(upstream, { connections: 1 })),
     ...together(await beside(proxy, { connections: TOGETHER, paceMs: EVERY_MS })),
