@@ -24,7 +24,10 @@ import { mastra } from "./peers/mastra/mastra.ts";
 import { portkey } from "./peers/portkey/portkey.ts";
 import { restate } from "./peers/restate/restate.ts";
 import { voltagent } from "./peers/voltagent/voltagent.ts";
+import { allocations } from "./run/allocations.ts";
 import { runs } from "./run/runs.ts";
+import { statements } from "./run/statements.ts";
+import { syncs } from "./run/syncs.ts";
 import { writes } from "./run/writes.ts";
 import { crowd } from "./stream/crowd.ts";
 import { fanOut } from "./stream/fan-out.ts";
@@ -50,6 +53,9 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
   run: {
     "task runs": runs,
     "what a run writes": writes,
+    "syncs of a run": syncs,
+    "statements of a run": statements,
+    "memory that a run allocates": allocations,
     "beside Portkey": ratesBeside(portkey, "run"),
   },
   stream: {

@@ -5,6 +5,7 @@ import { type Cores, onCore, type Role } from "./processes/cores.ts";
 import { Gatehouse, type GatehouseOptions, programOf } from "./processes/gatehouse.ts";
 import type { Household } from "./processes/household.ts";
 import { type ProgramOptions, ProgramServer } from "./processes/program.ts";
+import { Tracer } from "./processes/tracer.ts";
 import { cpuMicrosOf } from "./processes/usage.ts";
 import { Worker } from "./processes/worker.ts";
 import { type bareConfig, type bareMcpConfig, listening, type proxyConfig } from "./servers/config.ts";
@@ -44,8 +45,8 @@ export interface Round extends ExchangesResult {
 /** Everything that a scenario needs: processes to measure, and a load generator to measure them with. */
 export class Workshop {
   readonly #household: Household;
-  readonly #program: readonly string[];
   readonly #cores: Cores | null;
+  readonly binary: boolean;
   readonly rounds: number;
   readonly seconds: number;
   readonly collections: string | null;
@@ -60,8 +61,8 @@ export class Workshop {
 
   constructor(household: Household, options: WorkshopOptions) {
     this.#household = household;
-    this.#program = programOf(options.binary);
     this.#cores = options.cores;
+    this.binary = options.binary;
     this.rounds = options.rounds;
     this.seconds = options.seconds;
     this.collections = options.collections;
@@ -82,7 +83,8 @@ export class Workshop {
 
   /** @param isAlone whether nothing else runs, so that the server may use every core */
   gatehouse(options?: GatehouseOptions, isAlone = false): Promise<Gatehouse> {
-    const program = isAlone ? this.#program : onCore(this.#cores, "server", this.#program);
+    const command = programOf(this.binary, options?.preload);
+    const program = isAlone ? command : onCore(this.#cores, "server", command);
     return Gatehouse.start(this.#household, program, options);
   }
 
@@ -98,7 +100,7 @@ export class Workshop {
   }> {
     const home = this.folder();
     const begun = performance.now();
-    const child = Bun.spawn([...this.#program, ...args], {
+    const child = Bun.spawn([...programOf(this.binary), ...args], {
       cwd: home,
       env: { PATH: "", HOME: home, NODE_ENV: "production" },
       stdio: ["ignore", "pipe", "pipe"],
@@ -125,6 +127,11 @@ export class Workshop {
   program(options: ProgramOptions): Promise<ProgramServer> {
     const command = onCore(this.#cores, "server", options.command);
     return ProgramServer.start(this.#household, { ...options, command });
+  }
+
+  /** Starts a program that watches a process. */
+  tracer(command: readonly string[], pid: number): Tracer {
+    return new Tracer(this.#household, command, pid);
   }
 
   bare(config: Static<typeof bareConfig.schema>, isAlone = false): Promise<HelperServer> {

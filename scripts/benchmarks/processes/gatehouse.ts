@@ -12,8 +12,9 @@ const READY = /^\{.*"message":"gatehouse is ready".*"url":"http:\/\/127\.0\.0\.1
 const ERROR_EXCERPT = 2_000;
 
 /** The command that starts the program, either as built or from the sources. */
-export function programOf(binary: boolean): readonly string[] {
-  if (!binary) return [process.execPath, "--no-env-file", join(ROOT, "src", "main.ts")];
+export function programOf(binary: boolean, preload?: string): readonly string[] {
+  const loaded = preload === undefined ? [] : ["--preload", preload];
+  if (!binary) return [process.execPath, "--no-env-file", ...loaded, join(ROOT, "src", "main.ts")];
   if (!existsSync(BINARY)) throw new Error("there is no dist/gatehouse yet: run scripts/build");
   return [BINARY];
 }
@@ -23,6 +24,10 @@ export interface GatehouseOptions {
   readonly yaml?: string;
   /** An existing data directory, which is not removed. */
   readonly dataDir?: string;
+  /** A module that Bun loads before the program. Only for a program that runs from its sources. */
+  readonly preload?: string;
+  /** Further environment variables. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** A gateway in a separate process, on any free port of 127.0.0.1, with an admin token. */
@@ -54,7 +59,7 @@ export class Gatehouse {
   static async start(
     household: Household,
     program: readonly string[],
-    { yaml = "", dataDir }: GatehouseOptions = {},
+    { yaml = "", dataDir, env = {} }: GatehouseOptions = {},
   ): Promise<Gatehouse> {
     const folder = dataDir ?? household.folder();
     const admin = createSecret(systemRandom);
@@ -62,7 +67,7 @@ export class Gatehouse {
     const child = Bun.spawn([...program, "serve", "--data", folder, "--listen", "127.0.0.1:0"], {
       cwd: folder,
       // Nothing else from this environment: a provider's key, for example, must not change the measurement.
-      env: { PATH: "", HOME: folder, NODE_ENV: "production", GATEHOUSE_ADMIN_TOKEN: admin },
+      env: { PATH: "", HOME: folder, NODE_ENV: "production", GATEHOUSE_ADMIN_TOKEN: admin, ...env },
       stdin: "ignore",
       stdout: "ignore",
       stderr: "pipe",

@@ -1,11 +1,9 @@
 import { alone, type Figure } from "../figures.ts";
-import type { Gatehouse } from "../processes/gatehouse.ts";
 import { countWal } from "../processes/wal.ts";
-import { createAgent, settings, TIER, taskRequest } from "../setup.ts";
+import { settings } from "../setup.ts";
 import type { Workshop } from "../workshop.ts";
+import { runAlone, warmUp } from "./one-run.ts";
 
-/** Runs before the first that counts, so that the store has its usual depth. */
-const EARLIER = 200;
 /** Runs of one round. They write less than SQLite's log holds before it is written back. */
 const RUNS = 20;
 const MOST_COMMITS = { of: "gatehouse", relation: "<", value: 2.5 } as const;
@@ -15,12 +13,11 @@ const MOST_PAGES = { of: "gatehouse", relation: "<", value: 20.5 } as const;
 export async function writes(workshop: Workshop): Promise<Figure[]> {
   const upstream = await workshop.upstream();
   const gatehouse = await workshop.gatehouse({ yaml: settings({ upstream: upstream.port }) });
-  await createAgent(gatehouse);
-  for (let run = 0; run < EARLIER; run++) await runOne(gatehouse);
+  await warmUp(gatehouse);
   const rounds: { readonly commits: number; readonly pages: number }[] = [];
   while (rounds.length < workshop.rounds) {
     const before = countWal(gatehouse.folder);
-    for (let run = 0; run < RUNS; run++) await runOne(gatehouse);
+    await runAlone(gatehouse, RUNS);
     const after = countWal(gatehouse.folder);
     // The log was begun again during the round.
     if (after.round !== before.round) continue;
@@ -43,15 +40,4 @@ export async function writes(workshop: Workshop): Promise<Figure[]> {
       MOST_PAGES,
     ),
   ];
-}
-
-/** @throws Error if it does not succeed */
-async function runOne({ port, admin }: Gatehouse): Promise<void> {
-  const response = await fetch(`http://127.0.0.1:${port}/v1/tasks?stream=true`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${admin}`, "content-type": "application/json" },
-    body: JSON.stringify(taskRequest(TIER.short)),
-  });
-  const text = await response.text();
-  if (!text.includes('"status":"succeeded"')) throw new Error(`a run has not succeeded: ${text}`);
 }
