@@ -28,7 +28,7 @@ export async function closedLoop(job: ExchangesJob): Promise<ExchangesResult> {
   for (const [index, client] of clients.entries()) {
     const after = (job.spreadMs * index) / clients.length;
     if (after === 0) client.ask();
-    else setTimeout(() => client.ask(), after);
+    else setTimeout(() => client.ask(begun + after), after);
   }
   const impatience = setTimeout(
     () => {
@@ -98,6 +98,7 @@ class Round {
 class Client {
   readonly #requests: readonly Buffer[];
   readonly #paceMs: number;
+  readonly #countsFromDue: boolean;
   readonly #round: Round;
   readonly #exchange: Exchange;
   readonly #end = Promise.withResolvers<void>();
@@ -109,6 +110,7 @@ class Client {
     const own = typeof job.request === "string" ? [job.request] : job.request[index % job.request.length];
     this.#requests = (own ?? []).map((request) => Buffer.from(request));
     this.#paceMs = job.paceMs ?? 0;
+    this.#countsFromDue = job.countsFromDue ?? false;
     this.#round = round;
     this.#exchange = new Exchange(job.expect);
   }
@@ -128,11 +130,12 @@ class Client {
     return this.#end.promise;
   }
 
-  ask(): void {
+  /** @param due when the request should have been sent */
+  ask(due = performance.now()): void {
     const request = this.#requests[this.#asked++ % this.#requests.length];
     if (this.#connection === null || request === undefined) return;
     this.#exchange.begin();
-    this.#startedAt = performance.now();
+    this.#startedAt = this.#countsFromDue ? due : performance.now();
     this.#connection.send(request);
   }
 
@@ -150,10 +153,10 @@ class Client {
       return;
     }
     this.#round.answered(this.#startedAt, this.#exchange.firstAt, now);
-    const wait = this.#startedAt + this.#paceMs - now;
+    const due = this.#startedAt + this.#paceMs;
     if (this.#round.isOver(now)) this.#close();
-    else if (wait > 0) setTimeout(() => this.ask(), wait);
-    else this.ask();
+    else if (due > now) setTimeout(() => this.ask(due), due - now);
+    else this.ask(due);
   }
 
   #close(): void {

@@ -16,6 +16,11 @@ const Exchanges = Type.Object({
   connections: Type.Integer({ minimum: 1, maximum: 1024 }),
   /** The minimum time between two requests of a connection, for a server that should not be as busy as it can be. */
   paceMs: Type.Optional(Type.Number({ minimum: 0, maximum: 10_000 })),
+  /**
+   * Makes times count from when a request was due, `paceMs` after the one before was, even if the connection was still
+   * waiting for that one's answer (an open loop). Otherwise a slow server would be asked later, and look faster.
+   */
+  countsFromDue: Type.Optional(Type.Boolean()),
   seconds: Type.Number({ minimum: 0, maximum: 60 }),
   /** The connections start evenly spread over this time, so that they do not run in step. */
   spreadMs: Type.Number({ minimum: 0, maximum: 10_000 }),

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { loadFigures } from "../api/load-figures.ts";
 import { compared, type Figure } from "../figures.ts";
+import type { ExchangesJob } from "../load/jobs.ts";
 import { requestText } from "../load/request.ts";
 import { alternate } from "../rounds.ts";
 import { chunk, SHORT_CHUNKS } from "../servers/script.ts";
@@ -11,6 +12,15 @@ import { CALLERS, TOGETHER, taskRun } from "./task-run.ts";
 
 /** How often the runs that start together do so. */
 const EVERY_MS = 1_000;
+/** Runs a second that begin whether or not earlier ones have ended, well below what the server can do. */
+const STEADY_PER_SECOND = 200;
+const STEADY_PACE_MS = 250;
+const OPEN_LOOP = {
+  connections: (STEADY_PER_SECOND * STEADY_PACE_MS) / 1_000,
+  paceMs: STEADY_PACE_MS,
+  spreadMs: STEADY_PACE_MS,
+  countsFromDue: true,
+} as const;
 const LONGEST_ADDED = { of: "gatehouse", relation: "<", value: 1.5 } as const;
 const FIRST50 = { of: "gatehouse", relation: "<", value: 10 } as const;
 const FIRST99 = { of: "gatehouse", relation: "<", value: 20 } as const;
@@ -27,7 +37,7 @@ export async function runs(workshop: Workshop): Promise<Figure[]> {
   });
   const gatehouse = await workshop.gatehouse({ yaml: settings({ upstream: upstream.port }) });
   await createAgent(gatehouse);
-  const beside = (baseline: Target, job: { readonly connections: number; readonly paceMs?: number }) =>
+  const beside = (baseline: Target, job: Pick<ExchangesJob, "connections"> & Partial<ExchangesJob>) =>
     alternate<"baseline" | "gatehouse", Round>(
       {
         baseline: () =>
@@ -49,6 +59,7 @@ export async function runs(workshop: Workshop): Promise<Figure[]> {
     ),
     ...alone(await beside(upstream, { connections: 1 })),
     ...together(await beside(proxy, { connections: TOGETHER, paceMs: EVERY_MS })),
+    ...steady(await beside(proxy, OPEN_LOOP)),
   ];
   await gatehouse.stop();
   await proxy.stop();
@@ -83,6 +94,23 @@ function together(rounds: readonly Pair<Round>[]): Figure[] {
       { id: "run.together.first99", label: "  first token p99", unit: "ms" },
       pairsOf(rounds, ({ first99 }) => first99),
       FIRST99,
+    ),
+  ];
+}
+
+function steady(rounds: readonly Pair<Round>[]): Figure[] {
+  return [
+    compared(
+      { id: "run.steady.p50", label: `${STEADY_PER_SECOND} runs begun a second: p50`, unit: "ms" },
+      pairsOf(rounds, ({ p50 }) => p50),
+    ),
+    compared(
+      { id: "run.steady.p99", label: "  p99", unit: "ms" },
+      pairsOf(rounds, ({ p99 }) => p99),
+    ),
+    compared(
+      { id: "run.steady.first50", label: "  first token p50", unit: "ms" },
+      pairsOf(rounds, ({ first50 }) => first50),
     ),
   ];
 }

@@ -16,7 +16,7 @@ export const portkey: Product = {
   package: PACKAGE,
   runtime: "bun",
   leastRate: 1,
-  everyMs: 1_000,
+  everyMs: 2_000,
   start(workshop) {
     const port = freePort();
     const script = join(FOLDER, "node_modules", PACKAGE, "build", "start-server.js");
