@@ -1,6 +1,6 @@
 import { compared, type Figure } from "../figures.ts";
 import type { Gatehouse } from "../processes/gatehouse.ts";
-import { installed } from "../processes/install.ts";
+import { installed, pinnedPackages } from "../processes/install.ts";
 import { Skipped } from "../report.ts";
 import { alternate } from "../rounds.ts";
 import { CALLERS, TOGETHER, taskRun } from "../run/task-run.ts";
@@ -8,7 +8,7 @@ import { createAgent, PROMPT, settings } from "../setup.ts";
 import type { Pair } from "../statistics.ts";
 import type { HelperServer, Round, Workshop } from "../workshop.ts";
 import { MemoryWatch } from "./memory.ts";
-import { describe, type PeerServer, type Product, packagesOf } from "./product.ts";
+import { describe, type PeerServer, type Product } from "./product.ts";
 
 const SETTLE_MS = 2_000;
 /** The time within which memory should be released. */
@@ -60,19 +60,23 @@ async function withBoth(
   measure: (contenders: Contenders) => Promise<Figure[]>,
 ): Promise<Figure[]> {
   if (!workshop.peers) throw new Skipped("give --peers to install it and measure it");
-  for (const name of packagesOf(product)) {
+  for (const name of pinnedPackages(product.folder)) {
     const missing = await installed(product.folder, name);
     if (missing !== null) throw new Skipped(missing);
   }
   const upstream = await workshop.upstream();
   const peer = await product.start(workshop, upstream.port);
-  const gatehouse = await workshop.gatehouse({ yaml: settings({ upstream: upstream.port }) });
-  await createAgent(gatehouse);
-  const figures = await measure({ workshop, product, upstream, peer, gatehouse });
-  await gatehouse.stop();
-  await peer.stop();
-  await upstream.stop();
-  return figures;
+  try {
+    const gatehouse = await workshop.gatehouse({ yaml: settings({ upstream: upstream.port }) });
+    await createAgent(gatehouse);
+    const figures = await measure({ workshop, product, upstream, peer, gatehouse });
+    await gatehouse.stop();
+    return figures;
+  } finally {
+    // After a failure too: some products keep a core busy, which would disturb the next one.
+    await peer.stop();
+    await upstream.stop();
+  }
 }
 
 function rounds(

@@ -44,11 +44,6 @@ export function describe({ name, folder, package: main, runtime }: Product): str
   return `${name} ${versionOf(folder, main)} on ${on}`;
 }
 
-/** The packages without which the product does not run. The first installation brings all that are pinned. */
-export function packagesOf({ package: main, runtime }: Product): string[] {
-  return runtime === "node" ? [main, "node"] : [main];
-}
-
 /** The command that runs `server.mjs` of the folder with the Node.js from npm. */
 export function nodeCommand(folder: string): string[] {
   return [join(folder, "node_modules", "node", "bin", "node"), join(folder, "server.mjs")];

@@ -26,6 +26,8 @@ export async function installed(folder: string, name: string): Promise<string | 
   console.error(`  installing into ${folder}`);
   const child = Bun.spawn(command, {
     cwd: folder,
+    // Some packages report their installation to a statistics service otherwise.
+    env: { ...process.env, SCARF_ANALYTICS: "false" },
     stdin: "ignore",
     stdout: "ignore",
     stderr: "pipe",
@@ -36,6 +38,11 @@ export async function installed(folder: string, name: string): Promise<string | 
   if (isInstalled(folder, name)) return null;
   const said = errors.trim().split("\n").at(-1) ?? "";
   return `${name} could not be installed here${said === "" ? "" : `: ${said}`}`;
+}
+
+/** The packages that a folder's package.json pins and that must be there. */
+export function pinnedPackages(folder: string): string[] {
+  return Object.keys(wanted.parse(read(join(folder, "package.json"))).dependencies);
 }
 
 function isInstalled(folder: string, name: string): boolean {
