@@ -14,6 +14,8 @@ export interface Report {
   readonly machine: Machine;
   readonly options: {
     readonly areas: readonly string[];
+    /** Parts of the names of the measured scenarios; all of them if empty. */
+    readonly only: readonly string[];
     readonly program: "sources" | "binary";
     readonly seconds: number;
     readonly rounds: number;
@@ -39,6 +41,6 @@ export interface Failure {
 }
 
 export function reportedOptions(options: Options): Report["options"] {
-  const { areas, binary, seconds, rounds, passages, entries } = options;
-  return { areas, program: binary ? "binary" : "sources", seconds, rounds, passages, entries };
+  const { areas, only, binary, seconds, rounds, passages, entries } = options;
+  return { areas, only, program: binary ? "binary" : "sources", seconds, rounds, passages, entries };
 }

@@ -43,8 +43,10 @@ async function start(workshop: Workshop, upstream: number): Promise<PeerServer> 
       RESTATE_BIND_ADDRESS: `127.0.0.1:${node}`,
       RESTATE_INGRESS__BIND_ADDRESS: `127.0.0.1:${port}`,
       RESTATE_ADMIN__BIND_ADDRESS: `127.0.0.1:${admin}`,
-      RESTATE_LOG_FILTER: "error",
+      // It looks for its own newest release at each start, and reports an error without a network.
+      RESTATE_LOG_FILTER: "error,octocrab=off",
       RESTATE_DISABLE_TELEMETRY: "true",
+      DO_NOT_TRACK: "1",
     },
   });
   const response = await fetch(`http://127.0.0.1:${admin}/deployments`, {
