@@ -21,7 +21,7 @@ import { stopping } from "./oversight/stopping.ts";
 import { beside, ratesBeside } from "./peers/beside.ts";
 import { langgraph } from "./peers/langgraph/langgraph.ts";
 import { mastra } from "./peers/mastra/mastra.ts";
-import { portkey } from "./peers/portkey/portkey.ts";
+import { portkey, portkeyCompletions } from "./peers/portkey/portkey.ts";
 import { restate } from "./peers/restate/restate.ts";
 import { voltagent } from "./peers/voltagent/voltagent.ts";
 import { allocations } from "./run/allocations.ts";
@@ -56,7 +56,7 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
     "syncs of a run": syncs,
     "statements of a run": statements,
     "memory that a run allocates": allocations,
-    "beside Portkey": ratesBeside(portkey, "run"),
+    "beside Portkey": ratesBeside(portkeyCompletions, "run"),
   },
   stream: {
     "relaying a model's stream": relay,

@@ -15,7 +15,6 @@ export const portkey: Product = {
   folder: FOLDER,
   package: PACKAGE,
   runtime: "bun",
-  leastRate: 1,
   everyMs: 2_000,
   start(workshop) {
     const port = freePort();
@@ -32,6 +31,20 @@ export const portkey: Product = {
       body: upstreamRequest("short"),
     }),
     expect: { status: 200, first: chunk(0), texts: [chunk(SHORT_CHUNKS - 1), "data: [DONE]"] },
+  }),
+};
+
+/** The same gateway, which passes on completions that are not streamed: its streams take 25 ms longer. */
+export const portkeyCompletions: Product = {
+  ...portkey,
+  leastRate: 1,
+  run: (upstream) => ({
+    request: requestText("POST", "/v1/chat/completions", {
+      token: "sk-upstream",
+      headers: portkeyHeaders(upstream),
+      body: { ...upstreamRequest("short"), stream: false, stream_options: undefined },
+    }),
+    expect: { status: 200, texts: [chunk(SHORT_CHUNKS - 1)] },
   }),
 };
 

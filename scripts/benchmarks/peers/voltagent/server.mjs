@@ -4,8 +4,8 @@ import { Agent, VoltAgent } from "@voltagent/core";
 import { createPinoLogger } from "@voltagent/logger";
 import { honoServer } from "@voltagent/server-hono";
 
-// Otherwise the AI SDK prints a warning about VoltAgent's own use of it for each run.
-globalThis.AI_SDK_LOG_WARNINGS = false;
+// Otherwise the AI SDK writes a warning about VoltAgent's own use of it to stderr, for each run.
+console.warn = () => {};
 const { PORT, UPSTREAM_URL } = process.env;
 const provider = createOpenAICompatible({
   name: "upstream",
