@@ -47,7 +47,6 @@ export class IndexReader {
   readonly #segments = new Map<number, Segment>();
   readonly #cacheBytes: number;
   #segmentBytes = 0;
-  #scratch = new Float64Array(0);
 
   /** `cacheBytes`: memory for segments. Segments that are not cached are read again. */
   constructor(path: string, extension: string | null, cacheBytes: number) {
@@ -63,12 +62,6 @@ export class IndexReader {
   /** Memory used by cached segments, in bytes. */
   get segmentBytes(): number {
     return this.#segmentBytes;
-  }
-
-  /** An array of zeros in memory that is reused: allocating it for each search grew the process by 100 MB. */
-  zeros(length: number): Float64Array {
-    if (this.#scratch.length < length) this.#scratch = new Float64Array(length * 2);
-    return this.#scratch.subarray(0, length).fill(0);
   }
 
   /** Runs `work` on a single snapshot of the store, however many queries it makes. */

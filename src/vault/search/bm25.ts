@@ -1,6 +1,6 @@
 import { documentOf } from "../rows/keys.ts";
-import type { Segment } from "../segments/segment.ts";
-import type { Question } from "./query.ts";
+import { SEGMENT_LIMIT, type Segment } from "../segments/segment.ts";
+import type { Question, QuestionTerm } from "./query.ts";
 import { type ScoredAt, TopK } from "./top-k.ts";
 
 /** BM25 (Robertson and Walker 1994). The usual parameters that did best on two collections together. */
@@ -8,19 +8,24 @@ const K1 = 1.2;
 const B = 0.6;
 
 /**
- * BM25 scores of every passage in these segments. The statistics (number of passages, lengths, document frequencies)
+ * Scores of one segment's passages while it is ranked. Small enough for the nearest cache of a core: scores of all
+ * 100,000 passages at a time took twice as long.
+ */
+const scores = new Float64Array(SEGMENT_LIMIT);
+
+/**
+ * BM25 scores of the passages in these segments. The statistics (number of passages, lengths, document frequencies)
  * come only from these segments, so nothing outside the boundary affects any score.
  */
 export class WordRanking {
   readonly #segments: readonly Segment[];
-  readonly #scores: readonly Float64Array[];
+  readonly #terms: readonly Pick<QuestionTerm, "weight" | "from" | "to">[];
+  /** K1 * (1 - B + B * length / average) as a linear function of length. */
+  readonly #base: number;
+  readonly #slope: number;
 
-  /** `room` returns an array of zeros, which repeated rankings may share. */
-  constructor(
-    question: Question,
-    segments: readonly Segment[],
-    room: (length: number) => Float64Array = (length) => new Float64Array(length),
-  ) {
+  /** `question` MUST have been read for these segments. */
+  constructor(question: Question, segments: readonly Segment[]) {
     this.#segments = segments;
     let passages = 0;
     let words = 0;
@@ -28,37 +33,22 @@ export class WordRanking {
       passages += segment.keys.length;
       words += segment.words;
     }
-    const all = room(passages);
-    let from = 0;
-    this.#scores = segments.map(({ keys }) => {
-      const scores = all.subarray(from, from + keys.length);
-      from += keys.length;
-      return scores;
-    });
-    // K1 * (1 - B + B * length / average) as a linear function of length.
-    const base = K1 * (1 - B);
-    const slope = words === 0 ? 0 : (K1 * B * passages) / words;
-    for (const { term, weight, count } of question.terms) {
+    this.#base = K1 * (1 - B);
+    this.#slope = words === 0 ? 0 : (K1 * B * passages) / words;
+    this.#terms = question.terms.map(({ weight, count, from, to }) => {
       const idf = Math.log(1 + (passages - count + 0.5) / (count + 0.5));
-      for (const [index, segment] of segments.entries()) {
-        add(segment, this.#scores[index] as Float64Array, term, weight * idf * (K1 + 1), base, slope);
-      }
-    }
+      return { weight: weight * idf * (K1 + 1), from, to };
+    });
   }
 
   /** The best passages, within the documents in `only` if given. */
   best(limit: number, only: ReadonlySet<number> | null): ScoredAt[] {
     const best = new TopK(limit);
     let from = 0;
-    for (const [index, { keys }] of this.#segments.entries()) {
-      const scores = this.#scores[index] as Float64Array;
-      for (let place = 0; place < scores.length; place++) {
-        const score = scores[place] as number;
-        if (score === 0 || score < best.threshold) continue;
-        const key = keys[place] as number;
-        if (only === null || only.has(documentOf(key))) best.offer(key, score, from + place);
-      }
-      from += keys.length;
+    for (let index = 0; index < this.#segments.length; index++) {
+      const segment = this.#segments[index] as Segment;
+      if (this.#scoreAll(segment, index)) offerAll(segment, from, only, best);
+      from += segment.keys.length;
     }
     return best.sorted();
   }
@@ -67,28 +57,51 @@ export class WordRanking {
   scoreOf(key: number): number {
     for (const [index, segment] of this.#segments.entries()) {
       const place = segment.placeOf(key);
-      if (place >= 0) return (this.#scores[index] as Float64Array)[place] as number;
+      if (place >= 0) return this.#scoreAll(segment, index) ? (scores[place] as number) : 0;
     }
     return 0;
+  }
+
+  /** Computes `scores` of a segment. False if it contains none of the terms. */
+  #scoreAll(segment: Segment, index: number): boolean {
+    let isAny = false;
+    for (const { weight, from, to } of this.#terms) {
+      const first = from[index] as number;
+      const end = to[index] as number;
+      if (first === end) continue;
+      if (!isAny) scores.fill(0, 0, segment.keys.length);
+      isAny = true;
+      add(segment, first, end, weight, this.#base, this.#slope);
+    }
+    return isAny;
   }
 }
 
 function add(
-  segment: Segment,
-  scores: Float64Array,
-  term: number,
+  { lengths, passages, frequencies }: Segment,
+  first: number,
+  end: number,
   weight: number,
   base: number,
   slope: number,
 ): void {
-  const at = segment.find(term);
-  if (at < 0) return;
-  const { lengths, passages, frequencies } = segment;
-  const end = segment.offsets[at + 1] as number;
-  for (let posting = segment.offsets[at] as number; posting < end; posting++) {
+  for (let posting = first; posting < end; posting++) {
     const place = passages[posting] as number;
     const frequency = frequencies[posting] as number;
     const norm = base + slope * (lengths[place] as number);
     scores[place] = (scores[place] as number) + (weight * frequency) / (frequency + norm);
+  }
+}
+
+/** Offers the passages of a segment, whose `scores` have been computed. `from`: the index of its first among all. */
+function offerAll({ keys }: Segment, from: number, only: ReadonlySet<number> | null, best: TopK): void {
+  let least = best.threshold;
+  for (let place = 0; place < keys.length; place++) {
+    const score = scores[place] as number;
+    if (score === 0 || score < least) continue;
+    const key = keys[place] as number;
+    if (only !== null && !only.has(documentOf(key))) continue;
+    best.offer(key, score, from + place);
+    least = best.threshold;
   }
 }

@@ -1,5 +1,6 @@
 import { stemmer } from "stemmer";
 import type { Segment } from "../segments/segment.ts";
+import { estimatePlace, placeNear } from "../segments/sorted.ts";
 import { hash53, isStopWord, termOf, wordsOf } from "../terms/words.ts";
 import { spellingsNear, termsNear } from "./spelling.ts";
 
@@ -18,6 +19,9 @@ export interface QuestionTerm {
   readonly weight: number;
   /** Number of passages inside the boundary that contain it; at least one. */
   readonly count: number;
+  /** Its postings in each segment: the index of the first, and of the one after the last. */
+  readonly from: Int32Array;
+  readonly to: Int32Array;
 }
 
 export interface Question {
@@ -40,8 +44,8 @@ export function readQuestion(text: string, segments: readonly Segment[]): Questi
   let corrections = 0;
   for (const word of new Set((telling.length > 0 ? telling : words).slice(0, WORD_LIMIT))) {
     const term = termOf(word);
-    const count = countIn(segments, term);
-    if (count > 0) terms.set(term, { term, weight: 1, count });
+    const found = findIn(segments, term);
+    if (found.count > 0) terms.set(term, { term, weight: 1, ...found });
     else if (corrections < CORRECTION_LIMIT) {
       corrections += 1;
       const meant = correct(word, segments);
@@ -51,20 +55,36 @@ export function readQuestion(text: string, segments: readonly Segment[]): Questi
           meant.map(({ term: near }) => near),
         );
       }
-      for (const { term: near, count: held } of meant) {
-        if (!terms.has(near)) {
-          terms.set(near, { term: near, weight: CORRECTION_WEIGHT / Math.sqrt(meant.length), count: held });
-        }
+      const weight = CORRECTION_WEIGHT / Math.sqrt(meant.length);
+      for (const { term: near } of meant) {
+        if (!terms.has(near)) terms.set(near, { term: near, weight, ...findIn(segments, near) });
       }
     }
   }
   return { words, terms: [...terms.values()], corrected };
 }
 
-function countIn(segments: readonly Segment[], term: number): number {
+/**
+ * A term's postings in these segments. All places are estimated first, because the processor can then wait for the
+ * memory of several segments at a time.
+ */
+function findIn(segments: readonly Segment[], term: number): Pick<QuestionTerm, "count" | "from" | "to"> {
+  const from = new Int32Array(segments.length);
+  const to = new Int32Array(segments.length);
+  for (let index = 0; index < segments.length; index++) {
+    from[index] = estimatePlace((segments[index] as Segment).terms, term);
+  }
   let count = 0;
-  for (const segment of segments) count += segment.count(term);
-  return count;
+  for (let index = 0; index < segments.length; index++) {
+    const { terms, offsets } = segments[index] as Segment;
+    const at = placeNear(terms, term, from[index] as number);
+    const first = at < 0 ? 0 : (offsets[at] as number);
+    const end = at < 0 ? 0 : (offsets[at + 1] as number);
+    from[index] = first;
+    to[index] = end;
+    count += end - first;
+  }
+  return { count, from, to };
 }
 
 type SpellingMatch = Pick<QuestionTerm, "term" | "count">;

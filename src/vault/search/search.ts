@@ -42,7 +42,7 @@ class Search {
     this.#reach = reach;
     this.#question = question;
     this.#only = only;
-    this.#words = new WordRanking(question, reach.segments, (length) => index.zeros(length));
+    this.#words = new WordRanking(question, reach.segments);
     this.#pool = Math.max(POOL, request.topK * POOL_FOR_EACH);
   }
 

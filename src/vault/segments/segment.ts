@@ -1,4 +1,4 @@
-import { placeOf } from "./sorted.ts";
+import { estimatePlace, placeNear, placeOf } from "./sorted.ts";
 
 /**
  * A segment: the index of some passages of one scope, as a single immutable sequence of bytes. Adding a document adds
@@ -80,7 +80,12 @@ export class Segment {
 
   /** The term's index, or -1. */
   find(term: number): number {
-    return placeOf(this.terms, term);
+    return placeNear(this.terms, term, estimatePlace(this.terms, term));
+  }
+
+  /** The number of passages that contain the term at an index. */
+  passagesWith(at: number): number {
+    return (this.offsets[at + 1] as number) - (this.offsets[at] as number);
   }
 
   /** The passage's index, or -1. */
@@ -122,7 +127,7 @@ export class Segment {
    * not added.
    */
   countAll(wanted: Float64Array, counts: Map<number, number>): void {
-    const { terms, offsets } = this;
+    const { terms } = this;
     let from = 0;
     for (const term of wanted) {
       // Galloping search: the next term is seldom far from the last.
@@ -138,15 +143,8 @@ export class Segment {
       from = low;
       if (from >= terms.length) return;
       if (terms[from] !== term) continue;
-      const held = (offsets[from + 1] as number) - (offsets[from] as number);
-      counts.set(term, (counts.get(term) ?? 0) + held);
+      counts.set(term, (counts.get(term) ?? 0) + this.passagesWith(from));
     }
-  }
-
-  /** The number of passages that contain the term. */
-  count(term: number): number {
-    const at = this.find(term);
-    return at < 0 ? 0 : (this.offsets[at + 1] as number) - (this.offsets[at] as number);
   }
 }
 

@@ -38,19 +38,25 @@ export function lexicalVector(words: readonly string[]): Float32Array | null {
   const counts = new Map<number, number>();
   for (const word of words) {
     if (isStopWord(word)) continue;
-    for (const gram of gramsOf(word)) counts.set(gram, (counts.get(gram) ?? 0) + 1);
+    const hashes = gramsOf(word);
+    for (let at = 0; at < hashes.length; at++) {
+      const gram = hashes[at] as number;
+      counts.set(gram, (counts.get(gram) ?? 0) + 1);
+    }
   }
   const sums = new Float64Array(LEXICAL_DIMENSIONS);
-  for (const [gram, count] of counts) {
+  counts.forEach((count, gram) => {
     const place = gram % LEXICAL_DIMENSIONS;
     const sign = Math.floor(gram / LEXICAL_DIMENSIONS) % 2 === 0 ? 1 : -1;
-    sums[place] = (sums[place] ?? 0) + sign * Math.sqrt(count);
-  }
+    sums[place] = (sums[place] as number) + sign * Math.sqrt(count);
+  });
   let square = 0;
-  for (const sum of sums) square += sum * sum;
+  for (let at = 0; at < LEXICAL_DIMENSIONS; at++) square += (sums[at] as number) ** 2;
   if (square === 0) return null;
   const length = Math.sqrt(square);
-  return Float32Array.from(sums, (sum) => sum / length);
+  const vector = new Float32Array(LEXICAL_DIMENSIONS);
+  for (let at = 0; at < LEXICAL_DIMENSIONS; at++) vector[at] = (sums[at] as number) / length;
+  return vector;
 }
 
 function gramsOf(word: string): Float64Array {
