@@ -36,8 +36,10 @@ export class TopK {
   }
 
   offer(key: number, score: number, place = -1): void {
-    if (this.#size < this.#keys.length) this.#rise(this.#size++, key, score, place);
-    else if (this.#isWorse(0, key, score)) this.#sink(key, score, place);
+    if (this.#size < this.#keys.length) this.#rise(key, score, place);
+    else if (isWorse(this.#scores[0] as number, this.#keys[0] as number, score, key)) {
+      this.#sink(key, score, place);
+    }
   }
 
   /** Best first. */
@@ -47,12 +49,6 @@ export class TopK {
       score: this.#scores[at] as number,
       at: this.#places[at] as number,
     })).sort(byScore);
-  }
-
-  /** Whether the item at `at` is worse than this. */
-  #isWorse(at: number, key: number, score: number): boolean {
-    const other = this.#scores[at] as number;
-    return other < score || (other === score && (this.#keys[at] as number) > key);
   }
 
   #put(at: number, key: number, score: number, place: number): void {
@@ -65,33 +61,43 @@ export class TopK {
     this.#put(to, this.#keys[from] as number, this.#scores[from] as number, this.#places[from] as number);
   }
 
-  #rise(from: number, key: number, score: number, place: number): void {
-    let at = from;
+  #rise(key: number, score: number, place: number): void {
+    let at = this.#size++;
     while (at > 0) {
       const parent = (at - 1) >> 1;
-      if (this.#isWorse(parent, key, score)) break;
+      if (isWorse(this.#scores[parent] as number, this.#keys[parent] as number, score, key)) break;
       this.#move(parent, at);
       at = parent;
     }
     this.#put(at, key, score, place);
   }
 
+  /** Replaces the worst item. */
   #sink(key: number, score: number, place: number): void {
+    const keys = this.#keys;
+    const scores = this.#scores;
+    const size = this.#size;
     let at = 0;
-    for (;;) {
-      let child = 2 * at + 1;
-      if (child >= this.#size) break;
-      const right = child + 1;
-      if (
-        right < this.#size &&
-        this.#isWorse(right, this.#keys[child] as number, this.#scores[child] as number)
-      ) {
-        child = right;
+    for (let left = 1; left < size; left = 2 * at + 1) {
+      let child = left;
+      let childScore = scores[left] as number;
+      const right = left + 1;
+      if (right < size) {
+        const rightScore = scores[right] as number;
+        if (isWorse(rightScore, keys[right] as number, childScore, keys[left] as number)) {
+          child = right;
+          childScore = rightScore;
+        }
       }
-      if (!this.#isWorse(child, key, score)) break;
+      if (!isWorse(childScore, keys[child] as number, score, key)) break;
       this.#move(child, at);
       at = child;
     }
     this.#put(at, key, score, place);
   }
+}
+
+/** The order of `byScore`: whether the first item comes after the second. */
+function isWorse(score: number, key: number, otherScore: number, otherKey: number): boolean {
+  return score < otherScore || (score === otherScore && key > otherKey);
 }
