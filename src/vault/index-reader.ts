@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { type Boundary, ROOT_SCOPE, rangeBelow } from "../access/memory-scope.ts";
+import type { CacheReport, CacheUpdate, SharedSegment } from "./messages.ts";
 import { PER_DOCUMENT } from "./rows/keys.ts";
 import { cutPages, pageKeys, type TextPage } from "./rows/pages.ts";
 import { VEC_ENTRY, vectorTable } from "./rows/vector-table.ts";
@@ -45,12 +46,12 @@ export interface PassageRow {
 export class IndexReader {
   readonly #database: Database;
   readonly #segments = new Map<number, Segment>();
-  readonly #cacheBytes: number;
   #segmentBytes = 0;
+  #used: number[] = [];
+  #read: SharedSegment[] = [];
 
-  /** `cacheBytes`: memory for segments. Segments that are not cached are read again. */
-  constructor(path: string, extension: string | null, cacheBytes: number) {
-    this.#cacheBytes = cacheBytes;
+  /** Caches every segment that it reads until `changeCache` drops it. */
+  constructor(path: string, extension: string | null) {
     this.#database = new Database(path, { readonly: true, strict: true });
     if (extension !== null) this.#database.loadExtension(extension, VEC_ENTRY);
     this.#database.exec("PRAGMA query_only = ON");
@@ -110,25 +111,42 @@ export class IndexReader {
 
   /** Taken from the cache if possible: segments never change, and their keys are never reused. */
   segment(id: number): Segment {
-    const known = this.#segments.get(id);
-    if (known) {
-      this.#segments.delete(id);
-      this.#segments.set(id, known);
-      return known;
-    }
+    this.#used.push(id);
+    return this.#segments.get(id) ?? this.#readSegment(id);
+  }
+
+  #readSegment(id: number): Segment {
     const row = this.#database
       .query<{ data: Uint8Array }, [number]>("SELECT data FROM vault_segments WHERE id = ?1")
       .get(id);
     if (!row) throw new Error("an index segment is gone");
-    const segment = new Segment(row.data);
+    const buffer = new SharedArrayBuffer(row.data.byteLength);
+    new Uint8Array(buffer).set(row.data);
+    this.#read.push({ id, buffer });
+    return this.#cache(id, buffer);
+  }
+
+  #cache(id: number, buffer: SharedArrayBuffer): Segment {
+    const segment = new Segment(new Uint8Array(buffer));
+    this.#segmentBytes += segment.byteLength - (this.#segments.get(id)?.byteLength ?? 0);
     this.#segments.set(id, segment);
-    this.#segmentBytes += segment.byteLength;
-    for (const [oldest, { byteLength }] of this.#segments) {
-      if (this.#segmentBytes <= this.#cacheBytes || oldest === id) break;
-      this.#segments.delete(oldest);
-      this.#segmentBytes -= byteLength;
-    }
     return segment;
+  }
+
+  /** What happened to the cache since the last report. */
+  cacheReport(): CacheReport {
+    const report = { used: Float64Array.from(this.#used), read: this.#read };
+    this.#used = [];
+    this.#read = [];
+    return report;
+  }
+
+  changeCache({ dropped, added }: CacheUpdate): void {
+    for (const id of dropped) {
+      this.#segmentBytes -= this.#segments.get(id)?.byteLength ?? 0;
+      this.#segments.delete(id);
+    }
+    for (const { id, buffer } of added) this.#cache(id, buffer);
   }
 
   /** Keys of the documents in these scopes that have all of these hashed values. */

@@ -150,8 +150,32 @@ export interface WorkerSetup {
   readonly database: string;
   /** The path of sqlite-vec. Null if this platform has none. */
   readonly extension: string | null;
-  /** How many bytes of the index it may cache. */
-  readonly cacheBytes: number;
+}
+
+/** A segment in memory that threads share. */
+export interface SharedSegment {
+  readonly id: number;
+  readonly buffer: SharedArrayBuffer;
+}
+
+/** What a worker did with its cached segments since its last report. */
+export interface CacheReport {
+  /** Keys of the segments that it used. */
+  readonly used: Float64Array;
+  /** The segments that it read from the store, because they were not in its cache. */
+  readonly read: readonly SharedSegment[];
+}
+
+/** How a worker MUST change its cache: drop the first, then add the others, also in place of its own copies. */
+export interface CacheUpdate {
+  readonly dropped: readonly number[];
+  readonly added: readonly SharedSegment[];
+}
+
+/** Tells a worker to change its cache. It does not answer. */
+export interface CacheMessage {
+  readonly job: "cache";
+  readonly update: CacheUpdate;
 }
 
 /** A job with the request for its name. */
@@ -163,9 +187,15 @@ export type JobMessage = {
   };
 }[JobName];
 
-export type JobReply =
-  | { readonly id: number; readonly ok: true; readonly answer: unknown }
-  | { readonly id: number; readonly ok: false; readonly failure: JobFailure };
+export type JobReply = JobOutcome & {
+  readonly id: number;
+  /** Null if the worker has not opened the index. */
+  readonly cache: CacheReport | null;
+};
+
+export type JobOutcome =
+  | { readonly ok: true; readonly answer: unknown }
+  | { readonly ok: false; readonly failure: JobFailure };
 
 /** Tells an idle worker to close what it has open. It answers with the same message when done. */
 export const LEAVE = "leave";

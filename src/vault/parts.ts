@@ -10,7 +10,7 @@ import type { Forgetting } from "../store/forgetting.ts";
 import type { DocumentReading } from "./reading/reading.ts";
 import type { Hashes } from "./rows/hashes.ts";
 import type { Spaces } from "./rows/spaces.ts";
-import type { WorkerThread } from "./worker-thread.ts";
+import type { WorkerThreads } from "./worker-threads.ts";
 
 /** A change of a document. A moved document is deleted at its old scope and written at the new one. */
 export interface DocumentChange {
@@ -35,11 +35,11 @@ export interface VaultParts {
   /** Emits each written or deleted document, once that is on disk. */
   readonly changed: Signal<DocumentChange>;
   /** Runs searches. */
-  readonly searcher: WorkerThread;
+  readonly searcher: WorkerThreads;
   /** Reads documents, with limits on time and memory. */
   readonly reading: Pick<DocumentReading, "prepare">;
   /** Merges segments, and rebuilds them without deleted documents. */
-  readonly merger: WorkerThread;
+  readonly merger: WorkerThreads;
 }
 
 /**

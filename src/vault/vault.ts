@@ -23,12 +23,14 @@ import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./terms/lexical.ts";
 import { Filler } from "./upkeep/backfill.ts";
 import { Compactor, Tidier } from "./upkeep/compactor.ts";
 import { Remover } from "./upkeep/remover.ts";
-import { WorkerThread } from "./worker-thread.ts";
+import { WorkerThreads } from "./worker-threads.ts";
 import { type DescribeWrite, type WriteRequest, type WriteResult, writeDocument } from "./write.ts";
 
 const SEARCH_MS = 30_000;
 const MERGE_MS = 60_000;
-/** Number of searches sent to the thread at a time: enough that it never pauses between two of them. */
+/** More would only take the main thread's processor time, except on large machines. */
+const SEARCH_THREADS = 2;
+/** Number of searches sent to a thread at a time: enough that it never pauses between two of them. */
 const SEARCHES_AT_ONCE = 2;
 const SEARCHES_WAITING = { perWorkspace: 500, total: 4_000 };
 const MERGES_WAITING = { perWorkspace: 1_000, total: 10_000 };
@@ -124,18 +126,22 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
   const spaces = new Spaces(db, clock, extension !== null);
   const hashes = await openHashes(db, options.random);
   const setup = { database, extension };
-  const searcher = new WorkerThread({
+  const searcher = new WorkerThreads({
     program,
-    setup: { ...setup, cacheBytes: SEARCH_CACHE_BYTES },
+    setup,
+    threads: SEARCH_THREADS,
+    cacheBytes: SEARCH_CACHE_BYTES,
     timeoutMs: SEARCH_MS,
     atOnce: SEARCHES_AT_ONCE,
     waiting: SEARCHES_WAITING,
     idleMs: SEARCHER_IDLE_MS,
   });
   const reading = new DocumentReading({ limits: options.reading, main, worker: program, log });
-  const merger = new WorkerThread({
+  const merger = new WorkerThreads({
     program,
-    setup: { ...setup, cacheBytes: MERGE_CACHE_BYTES },
+    setup,
+    threads: 1,
+    cacheBytes: MERGE_CACHE_BYTES,
     timeoutMs: MERGE_MS,
     atOnce: 1,
     waiting: MERGES_WAITING,

@@ -1,8 +1,8 @@
 import { OutOfOpenFiles, startThread } from "../base/open-files/thread.ts";
 import { errorOf, outOfOpenFiles, tookTooLong } from "../reading/job-errors.ts";
-import { type Job, JobQueue, queueClosed } from "../reading/job-queue.ts";
-import type { Turn, TurnLimits } from "../reading/workspace-round-robin.ts";
-import { type JobName, type JobReply, LEAVE, type VaultJobs, type WorkerSetup } from "./messages.ts";
+import type { Job } from "../reading/job-queue.ts";
+import { type JobName, type JobReply, LEAVE, type WorkerSetup } from "./messages.ts";
+import type { SegmentSharing } from "./segment-sharing.ts";
 
 /** How long a thread may take to close its connection before it is terminated. */
 const LEAVE_MS = 1_000;
@@ -10,80 +10,86 @@ const LEAVE_MS = 1_000;
 /** The error of a thread that cannot read its program because connections took the last descriptors. */
 const OUT_OF_FILES = /^\w*:? ?(?:EMFILE|ENFILE)\b/;
 
-export interface WorkerThreadOptions {
+export interface ThreadOptions {
   readonly program: URL;
   readonly setup: WorkerSetup;
   /**
    * The time limit for one job. The worker runs jobs in sequence, so the time starts when the previous job is done.
    */
   readonly timeoutMs: number;
-  /**
-   * Maximum number of jobs sent to the worker before it has answered the first of them. They run before any later
-   * job, so a workspace may have to wait for this many even when its turn has come.
-   */
-  readonly atOnce: number;
-  /** Limits on waiting jobs. Beyond them, calls are refused. */
-  readonly waiting: TurnLimits;
   /** After this long without a job, the thread is ended to release its memory. The next job starts another. */
   readonly idleMs: number;
 }
 
-interface Order {
+export interface Order {
   readonly name: JobName;
   readonly request: unknown;
 }
 
-/** A thread for the vault's heavy work. Started by its first job, and restarted if it fails. */
+export type OrderedJob = Job<Order, unknown>;
+
+/** The group that a thread belongs to. */
+export interface ThreadGroup {
+  readonly sharing: SegmentSharing<WorkerThread>;
+  /** The thread has settled a job, or has ended. */
+  hasRoom(): void;
+  /** Takes back a job that the thread did not start. */
+  putBack(job: OrderedJob): void;
+}
+
+/** One thread, with the jobs that it has been sent. Started by its first job, and restarted if it fails. */
 export class WorkerThread {
-  readonly #options: WorkerThreadOptions;
+  readonly #options: ThreadOptions;
+  readonly #group: ThreadGroup;
   #worker: Worker | null = null;
   #nextId = 1;
   /** In the order in which the worker runs them. */
-  readonly #running = new Map<number, Job<Order, unknown>>();
-  readonly #queue: JobQueue<Order, unknown>;
+  readonly #running = new Map<number, OrderedJob>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #idle: ReturnType<typeof setTimeout> | undefined;
-  #stopped = false;
 
-  constructor(options: WorkerThreadOptions) {
+  constructor(options: ThreadOptions, group: ThreadGroup) {
     this.#options = options;
-    this.#queue = new JobQueue(options.waiting, () => this.#next());
+    this.#group = group;
   }
 
-  /** @throws JobRefused; JobOverLimit; StoreUnavailable; Problem 429 `queue_full`; Error for a bug */
-  do<Name extends JobName>(
-    name: Name,
-    request: VaultJobs[Name]["request"],
-    turn: Turn,
-  ): Promise<VaultJobs[Name]["answer"]> {
-    return this.#queue.do({ name, request }, turn) as Promise<VaultJobs[Name]["answer"]>;
+  /** The number of jobs that it has not answered. */
+  get running(): number {
+    return this.#running.size;
   }
 
-  /** Ends the thread. Running and waiting jobs are refused. */
-  stop(): void {
-    this.#stopped = true;
-    this.#end(queueClosed());
-    this.#queue.close();
+  /** Runs the job after those that it has. Refuses it if no thread can be started now. */
+  send(job: OrderedJob): void {
+    const worker = this.#openFor(job);
+    if (!worker) return;
+    const id = this.#nextId++;
+    clearTimeout(this.#idle);
+    this.#running.set(id, job);
+    this.#changeCache(worker);
+    worker.postMessage({ id, job: job.request.name, request: job.request.request });
+    this.#startTimer();
   }
 
-  #next(): void {
-    while (this.#running.size < this.#options.atOnce) {
-      const job = this.#queue.take();
-      if (!job) break;
-      const worker = this.#openFor(job);
-      if (!worker) continue;
-      const id = this.#nextId++;
-      clearTimeout(this.#idle);
-      this.#running.set(id, job);
-      worker.postMessage({ id, job: job.request.name, request: job.request.request });
-    }
-    if (this.#timer === undefined && this.#running.size > 0) {
-      this.#timer = setTimeout(() => this.#overdue(), this.#options.timeoutMs);
-    }
+  /** Changes the cache of an idle thread. A busy one is told before its next job, so that no changes pile up. */
+  changeCache(): void {
+    if (this.#worker && this.#running.size === 0) this.#changeCache(this.#worker);
+  }
+
+  /** Ends the thread and fails every job it was running. */
+  end(error: Error): void {
+    const jobs = [...this.#running.values()];
+    this.#close();
+    for (const job of jobs) job.reject(error);
+    this.#group.hasRoom();
+  }
+
+  #changeCache(worker: Worker): void {
+    const update = this.#group.sharing.take(this);
+    if (update) worker.postMessage({ job: "cache", update });
   }
 
   /** Null if no thread can be started now. The job is refused then. */
-  #openFor(job: Job<Order, unknown>): Worker | null {
+  #openFor(job: OrderedJob): Worker | null {
     try {
       return this.#open();
     } catch (error) {
@@ -96,9 +102,10 @@ export class WorkerThread {
     if (this.#worker) return this.#worker;
     const worker = startThread(this.#options.program);
     this.#worker = worker;
+    this.#group.sharing.join(this);
     const failed = (why: string) => {
       if (this.#worker !== worker) return;
-      this.#end(OUT_OF_FILES.test(why) ? outOfOpenFiles() : new Error(`a vault worker failed: ${why}`));
+      this.end(OUT_OF_FILES.test(why) ? outOfOpenFiles() : new Error(`a vault worker failed: ${why}`));
     };
     worker.onmessage = (message: MessageEvent<JobReply>) => {
       if (this.#worker === worker) this.#settle(message.data);
@@ -117,10 +124,14 @@ export class WorkerThread {
     if (!job) return;
     this.#running.delete(reply.id);
     this.#stopTimer();
+    if (reply.cache) this.#group.sharing.report(reply.cache);
     if (reply.ok) job.resolve(reply.answer);
     else job.reject(errorOf(reply.failure));
-    this.#next();
-    if (this.#running.size > 0) return;
+    this.#group.hasRoom();
+    if (this.#running.size > 0) {
+      this.#startTimer();
+      return;
+    }
     this.#idle = setTimeout(() => this.#leave(), this.#options.idleMs);
     this.#idle.unref();
   }
@@ -133,6 +144,7 @@ export class WorkerThread {
     const worker = this.#worker;
     this.#worker = null;
     if (!worker) return;
+    this.#group.sharing.leave(this);
     const end = () => {
       clearTimeout(late);
       worker.terminate();
@@ -143,21 +155,17 @@ export class WorkerThread {
     worker.postMessage(LEAVE);
   }
 
+  #startTimer(): void {
+    this.#timer ??= setTimeout(() => this.#overdue(), this.#options.timeoutMs);
+  }
+
   /** Ends a thread that does not answer, since it cannot be asked to stop. Its other jobs are run again. */
   #overdue(): void {
     const [oldest, ...others] = this.#running.values();
     this.#close();
-    for (const job of others.reverse()) this.#queue.putBack(job);
+    for (const job of others.reverse()) this.#group.putBack(job);
     oldest?.reject(tookTooLong(this.#options.timeoutMs));
-    this.#next();
-  }
-
-  /** Ends the thread and fails every job it was running. */
-  #end(error: Error): void {
-    const jobs = [...this.#running.values()];
-    this.#close();
-    for (const job of jobs) job.reject(error);
-    if (!this.#stopped) this.#next();
+    this.#group.hasRoom();
   }
 
   #close(): void {
@@ -166,6 +174,7 @@ export class WorkerThread {
     this.#running.clear();
     this.#stopTimer();
     clearTimeout(this.#idle);
+    this.#group.sharing.leave(this);
     worker?.terminate();
   }
 

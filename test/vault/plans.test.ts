@@ -77,7 +77,7 @@ function searchSteps(boundary: readonly string[]): string[] {
     return original.call(this, sql);
   } as typeof original);
   try {
-    const reader = new IndexReader(databasePath(gateway.dataDir), getLoadablePath(), 1_000_000);
+    const reader = new IndexReader(databasePath(gateway.dataDir), getLoadablePath());
     const { scopes, segments } = reader.reach(1, boundary);
     const keys = segments.flatMap((segment) => Array.from(segment.keys));
     expect(keys.length).toBeGreaterThan(0);

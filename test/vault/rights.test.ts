@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { databasePath } from "../../src/store/directory.ts";
-import { WorkerThread } from "../../src/vault/worker-thread.ts";
+import { WorkerThreads } from "../../src/vault/worker-threads.ts";
 import { vaultFaults } from "../faults/vault-support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { type FakeEmbeddings, startFakeEmbeddings } from "../support/fake-embeddings.ts";
@@ -101,9 +101,9 @@ async function whileEmbedding<T>(call: () => Promise<T>, meanwhile: () => Promis
 async function whileIndexing<T>(call: () => Promise<T>, meanwhile: () => Promise<void>): Promise<T> {
   const asked: Gate = gate();
   const end = gate();
-  const original = WorkerThread.prototype.do;
-  const spy = spyOn(WorkerThread.prototype, "do").mockImplementation(async function (
-    this: WorkerThread,
+  const original = WorkerThreads.prototype.do;
+  const spy = spyOn(WorkerThreads.prototype, "do").mockImplementation(async function (
+    this: WorkerThreads,
     ...args: Parameters<typeof original>
   ) {
     if (args[0] === "without") {

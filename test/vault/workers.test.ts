@@ -12,7 +12,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { Forgetting } from "../../src/store/forgetting.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { openVault } from "../../src/vault/vault.ts";
-import { WorkerThread, type WorkerThreadOptions } from "../../src/vault/worker-thread.ts";
+import { WorkerThreads, type WorkerThreadsOptions } from "../../src/vault/worker-threads.ts";
 import { startGateway } from "../support/gateway.ts";
 import { tempDir } from "../support/process.ts";
 import { SEALS } from "../support/seals.ts";
@@ -40,7 +40,7 @@ const PROGRAM = `
 
 let directory: ReturnType<typeof tempDir>;
 let program: URL;
-const workers: WorkerThread[] = [];
+const workers: WorkerThreads[] = [];
 
 beforeAll(() => {
   directory = tempDir();
@@ -55,11 +55,13 @@ afterEach(() => {
 
 afterAll(() => directory.remove());
 
-function make(options: Partial<WorkerThreadOptions> = {}): WorkerThread {
-  const setup = { database: "", extension: null, cacheBytes: 0 };
-  const worker = new WorkerThread({
+function make(options: Partial<WorkerThreadsOptions> = {}): WorkerThreads {
+  const setup = { database: "", extension: null };
+  const worker = new WorkerThreads({
     program,
     setup,
+    threads: 1,
+    cacheBytes: 0,
     timeoutMs: 60_000,
     atOnce: 1,
     waiting: { perWorkspace: 100, total: 100 },
@@ -71,7 +73,7 @@ function make(options: Partial<WorkerThreadOptions> = {}): WorkerThread {
 }
 
 /** The answer, or the error's name and message. */
-async function ask(worker: WorkerThread, text: string): Promise<string> {
+async function ask(worker: WorkerThreads, text: string): Promise<string> {
   const content = { kind: "text", text, type: "text/plain" } as const;
   try {
     return String(await worker.do("prepare", { document: 1, title: "", content }, { workspaceId: 1 }));
@@ -120,6 +122,26 @@ describe("a thread that", () => {
 
   test("refuses a job names the field at fault", async () => {
     expect(await ask(make(), "fail")).toBe("JobRefused: no");
+  });
+});
+
+describe("two threads", () => {
+  test("run two jobs at the same time, and the second is started only for a second job", async () => {
+    const worker = make({ threads: 2 });
+    expect([await ask(worker, "count"), await ask(worker, "count")]).toEqual(["1", "2"]);
+    // While the first thread hangs, the other one, which is new, answers everything.
+    const hung = ask(worker, "hang");
+    expect([await ask(worker, "count"), await ask(worker, "count")]).toEqual(["1", "2"]);
+    worker.stop();
+    expect(await hung).toBe("StoreUnavailable: the server is stopping");
+  });
+
+  test("of which one dies lose only its job", async () => {
+    const worker = make({ threads: 2 });
+    const asked = ["throw", "one", "two", "three"].map((text) => ask(worker, text));
+    const [failed = "", ...others] = await Promise.all(asked);
+    expect(failed).toStartWith("Error: a vault worker failed: ");
+    expect(others).toEqual(["one", "two", "three"]);
   });
 });
 

@@ -4,7 +4,7 @@ import type { JobReply, PreparedDocument, PrepareRequest, WorkerSetup } from "..
 import { encodeAnswer } from "./answer.ts";
 import { decodeRequest } from "./request.ts";
 
-const SETUP: WorkerSetup = { database: "", extension: null, cacheBytes: 0 };
+const SETUP: WorkerSetup = { database: "", extension: null };
 /** Not a valid PDF file, but enough to load the PDF reader. */
 const FIRST = Buffer.from("%PDF-1.4").toString("base64");
 

@@ -8,7 +8,7 @@ import type { PreparedDocument, PrepareRequest } from "../messages.ts";
 import type { ContentType } from "../read/document.ts";
 import { UnreadableDocument } from "../read/fault.ts";
 import { parseContentType } from "../read/media-type.ts";
-import { WorkerThread } from "../worker-thread.ts";
+import { WorkerThreads } from "../worker-threads.ts";
 import { DocumentReaders } from "./document-readers.ts";
 
 export interface DocumentReadingOptions {
@@ -47,13 +47,15 @@ const IDLE_MS = 5_000;
  * memory limit.
  */
 export class DocumentReading {
-  readonly #thread: WorkerThread;
+  readonly #thread: WorkerThreads;
   readonly #readers: DocumentReaders;
 
   constructor({ limits, main, worker, log }: DocumentReadingOptions) {
-    this.#thread = new WorkerThread({
+    this.#thread = new WorkerThreads({
       program: worker,
-      setup: { database: "", extension: null, cacheBytes: 0 },
+      setup: { database: "", extension: null },
+      threads: 1,
+      cacheBytes: 0,
       timeoutMs: Math.min(BASE_MS, limits.mostMs),
       atOnce: 1,
       waiting: WAITING,
