@@ -17,19 +17,22 @@ export const systemClock: Clock = {
   },
 };
 
-let lastMs = Number.NaN;
-let lastText = "";
+const RECENT = 64;
+const recentMs: number[] = Array(RECENT).fill(Number.NaN);
+const recentTexts: string[] = Array(RECENT).fill("");
 
 /**
- * RFC 3339 UTC with milliseconds, the contract's time format. Many entries share a millisecond: caching the last
- * result saves 0.5 µs each.
+ * RFC 3339 UTC with milliseconds, the contract's time format. Many entries share a millisecond, and an answer has the
+ * same times as the last one: remembering recent results saves 0.2 to 0.5 µs each.
  */
 export function timestamp(ms: number): string {
-  if (ms !== lastMs) {
-    lastText = new Date(ms).toISOString();
-    lastMs = ms;
-  }
-  return lastText;
+  const place = ms & (RECENT - 1);
+  const known = recentTexts[place];
+  if (recentMs[place] === ms && known !== undefined) return known;
+  const text = new Date(ms).toISOString();
+  recentMs[place] = ms;
+  recentTexts[place] = text;
+  return text;
 }
 
 export function optionalTimestamp(ms: number | null): string | null {

@@ -29,7 +29,9 @@ export function jsonLength(value: unknown, long?: Set<object>): number {
   if (Array.isArray(value)) {
     for (const item of value) length += jsonLength(item, long);
   } else {
-    for (const key of Object.keys(value)) length += key.length + jsonLength(Reflect.get(value, key), long);
+    // Plain objects only. `for in` takes a third of the time of `Object.keys` and `Reflect.get` (0.3 µs for an agent).
+    const fields = value as Readonly<Record<string, unknown>>;
+    for (const key in fields) length += key.length + jsonLength(fields[key], long);
   }
   if (length >= PART) long?.add(value);
   return length;
