@@ -38,7 +38,7 @@ import { operatorRoutes, type WorkspaceRouteParts, workspaceRoutes } from "./rou
 import { nodeStopRoutes, type StopRouteParts, workspaceStopRoutes } from "./routes/workspace-stop.ts";
 
 export interface AppParts {
-  readonly endpoints: EndpointContext;
+  readonly endpoints: Omit<EndpointContext, "server">;
   readonly log: Log;
   readonly loops: LoopGuard;
   readonly db: Db;
@@ -69,15 +69,16 @@ export interface AppParts {
 
 /** The whole REST API, one line per resource, and the MCP endpoint. */
 export function createApp(parts: AppParts) {
-  const { endpoints } = parts;
+  const endpoints: EndpointContext = { ...parts.endpoints, server: () => app.server };
   const served = new PublicFiles({ clock: parts.system.clock, ids: endpoints.ids });
   const app = new Elysia({ name: "gatehouse" })
-    // Runs first, for every path. A refused loop is neither counted nor recorded.
-    .onRequest(({ request }) => {
+    // For every path, before anything else. A refused loop is neither counted nor recorded. With `onRequest`, Elysia
+    // would take every URL apart (0.2 µs).
+    .wrap((answer, request) => {
       const problem = parts.loops.refusal(readVia(request.headers));
-      if (problem === null) return;
+      if (problem === null) return answer;
       const requestId = endpoints.ids("req");
-      return problemResponse(problem, { "gatehouse-request-id": requestId }, requestId);
+      return () => problemResponse(problem, { "gatehouse-request-id": requestId }, requestId);
     })
     .use(systemRoutes(parts.system, served))
     .use(consoleRoutes(endpoints, served))

@@ -15,6 +15,7 @@ export interface PlainRequest {
   readonly params: Params;
 }
 
+const FIELDS: ReadonlySet<string> = new Set(["jsonrpc", "id", "method", "params"]);
 const METHODS: ReadonlySet<unknown> = new Set([
   "tools/list",
   "tools/call",
@@ -29,9 +30,9 @@ const METHODS: ReadonlySet<unknown> = new Set([
  * handles those.
  */
 export function plainRequest(body: unknown, builtinConnectors: readonly string[]): PlainRequest | undefined {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
-  const { jsonrpc, id, method, params = {}, ...rest }: Readonly<Record<string, unknown>> = { ...body };
-  if (Object.keys(rest).length > 0) return undefined;
+  if (!isObject(body)) return undefined;
+  for (const name in body) if (!FIELDS.has(name)) return undefined;
+  const { jsonrpc, id, method, params = {} } = body;
   if (jsonrpc !== "2.0" || typeof method !== "string" || !METHODS.has(method)) return undefined;
   if (typeof id !== "string" && !Number.isSafeInteger(id)) return undefined;
   if (!isObject(params) || "task" in params) return undefined;
@@ -83,8 +84,8 @@ export async function answerAtOnce(
 ): Promise<PlainReply> {
   const abort = new AbortController();
   session.requests.set(id, abort);
-  const headers = { "mcp-session-id": session.id };
-  const nothing = { status: 202, json: null, headers, ledgerSeq: null };
+  const headers = { "mcp-session-id": session.id, "content-type": "application/json" };
+  const nothing = { status: 202, json: null, headers: { "mcp-session-id": session.id }, ledgerSeq: null };
   try {
     const result = await answer(parts, { visit, abort, stream: null }, method, params);
     if (isCancelled(abort.signal)) return nothing;

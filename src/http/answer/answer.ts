@@ -40,9 +40,9 @@ export function shortResponse(reply: Reply, headers: Record<string, string>): Re
   return new Response(contentOf(reply), { status: reply.status, headers: headersOf(reply, headers) });
 }
 
-/** The response headers of a reply. `own` are the headers of the call. */
+/** The response headers of a reply, added to `own`, the headers of the call. */
 export function headersOf(reply: Reply, own: Record<string, string>): Record<string, string> {
-  const all = reply.headers ? { ...own, ...reply.headers } : own;
+  const all = reply.headers ? Object.assign(own, reply.headers) : own;
   if (reply.text !== undefined) all["content-type"] ??= "text/plain; charset=utf-8";
   else if (reply.json !== undefined || reply.body !== undefined) all["content-type"] = "application/json";
   return all;

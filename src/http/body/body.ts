@@ -11,6 +11,7 @@ const BODY_LIMIT = 10 * 1024 * 1024;
 const SHORT_BODY = 4 * 1024;
 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?;?$/i;
+const DECODER = new TextDecoder("utf-8", { fatal: true });
 const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
 
 /** The workspace of a body, and where its memory is counted. */
@@ -157,7 +158,7 @@ export function isEmpty(request: Request): boolean {
 
 function decode(bytes: Uint8Array): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return DECODER.decode(bytes);
   } catch {
     throw invalidJson("The body is not UTF-8.");
   }

@@ -1,10 +1,8 @@
-import type { Server } from "bun";
 import { Elysia } from "elysia";
 import type { Problem } from "../../base/errors.ts";
 import type { Credential } from "../../gate/gate.ts";
 import type { RequestLimit } from "../../gate/requests.ts";
-import { callHeaders, problemResponse, shortResponse } from "../answer/answer.ts";
-import { type BodyParts, textParts } from "../answer/json-parts.ts";
+import { callHeaders, problemResponse, type Reply, shortResponse } from "../answer/answer.ts";
 import type { AnsweredRequest } from "../answer/long-answers.ts";
 import { readJson } from "../body/body.ts";
 import { readCredential } from "../caller/credential.ts";
@@ -25,16 +23,16 @@ export interface McpRouteParts {
   }): Promise<{
     readonly limit: RequestLimit | null;
     readonly ledgerSeq: number | null;
-    readonly outcome:
-      | { readonly response: Response }
-      | { readonly problem: Problem }
-      | {
-          readonly status: number;
-          /** Text or encoded parts; null if there is no body. */
-          readonly json: string | readonly Uint8Array[] | null;
-          readonly headers: Readonly<Record<string, string>>;
-        };
+    readonly outcome: { readonly response: Response } | { readonly problem: Problem } | JsonOutcome;
   }>;
+}
+
+interface JsonOutcome {
+  readonly status: number;
+  /** Text or encoded parts; null if there is no body. */
+  readonly json: string | readonly Uint8Array[] | null;
+  /** With the content type, if there is a body. */
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** The workspace of a request that was refused before its caller was known: its answer is short. */
@@ -42,12 +40,12 @@ const NOBODY = 0;
 
 interface Context {
   readonly request: Request;
-  readonly server: Server<unknown> | null;
 }
 
 /** Streamable HTTP at `/mcp`, and both transports at `/mcp/sse` (contract, section 8). */
 export function mcpRoutes(endpoints: EndpointContext, mcp: McpRouteParts) {
-  async function answer({ request, server }: Context, speaksSse: boolean): Promise<Response> {
+  async function answer(request: Request, speaksSse: boolean): Promise<Response> {
+    const server = endpoints.server();
     const requestId = endpoints.ids("req");
     let workspaceId = NOBODY;
     const { limit, ledgerSeq, outcome } = await mcp.handle({
@@ -73,9 +71,7 @@ export function mcpRoutes(endpoints: EndpointContext, mcp: McpRouteParts) {
     }
     if ("json" in outcome) {
       endpoints.metrics.answered["2xx"].inc();
-      const { status, json } = outcome;
-      const made = { status, headers: outcome.headers, ...(json === null ? {} : { json: bodyParts(json) }) };
-      const reply = endpoints.answers.reply({ workspaceId, requestId, request }, made);
+      const reply = endpoints.answers.reply({ workspaceId, requestId, request }, replyOf(outcome));
       if (!("stream" in reply)) return shortResponse(reply, headers);
       return reply.stream(headers, (seconds = 1) => server?.timeout(request, seconds));
     }
@@ -94,8 +90,8 @@ export function mcpRoutes(endpoints: EndpointContext, mcp: McpRouteParts) {
 
   // Elysia does not read the body, because the caller must be authenticated and authorised first.
   const hook = { parse: "none", detail: { hide: true } } as const;
-  const streamable = ({ request, server }: Context) => answer({ request, server }, false);
-  const both = ({ request, server }: Context) => answer({ request, server }, true);
+  const streamable = ({ request }: Context) => answer(request, false);
+  const both = ({ request }: Context) => answer(request, true);
   return new Elysia({ prefix: "/mcp" })
     .post("", streamable, hook)
     .get("", streamable, hook)
@@ -105,9 +101,12 @@ export function mcpRoutes(endpoints: EndpointContext, mcp: McpRouteParts) {
     .delete("/sse", both, hook);
 }
 
-function bodyParts(json: string | readonly Uint8Array[]): BodyParts {
-  if (typeof json === "string") return textParts(json);
-  return { length: json.reduce((sum, { length }) => sum + length, 0), parts: () => json };
+function replyOf({ status, json, headers }: JsonOutcome): Reply {
+  if (json === null) return { status, headers };
+  // Text that is sent as it is costs nothing more; 0.4 µs through parts.
+  if (typeof json === "string") return { status, text: json, headers };
+  const length = json.reduce((sum, part) => sum + part.length, 0);
+  return { status, json: { length, parts: () => json }, headers };
 }
 
 /** Not with `URL`, which rejects an invalid Host header from the client. */
