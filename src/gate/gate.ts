@@ -90,7 +90,7 @@ export interface Gate {
    * the calls against the workspace's limit, and run each of them. None of them throws.
    */
   identify(origin: CallOrigin): IdentifyResult | Promise<IdentifyResult>;
-  count(origin: CallOrigin, caller: Caller, calls: number): Promise<LimitResult>;
+  count(origin: CallOrigin, caller: Caller, calls: number): LimitResult | Promise<LimitResult>;
   /**
    * Checks a caller's rights again after waiting. Undefined if the answer is known immediately. `perform` does this
    * itself.
@@ -248,6 +248,22 @@ export function createGate(parts: GateDependencies): Gate {
     }
   }
 
+  /** Counts the rest of a request's calls after one that exceeds the limit, unless that one is refused. */
+  async function countBeyond(
+    origin: CallOrigin,
+    caller: Caller,
+    exceeded: RequestLimit,
+    left: number,
+  ): Promise<LimitResult> {
+    let limit = exceeded;
+    for (let counted = 0; ; counted++) {
+      const over = await overLimit(origin, {}, caller, limit);
+      if (over) return over;
+      if (counted === left) return { ok: true, limit };
+      limit = takeLimit(caller);
+    }
+  }
+
   async function perform<T>(
     operation: Operation,
     origin: CallOrigin,
@@ -319,13 +335,12 @@ export function createGate(parts: GateDependencies): Gate {
     turnAway: (origin, problem) => refuse(problem, origin),
     confirm: (caller) => requireRights(caller, db.urgent),
     rightsEnd: ({ grant }) => grant?.endsAt(db.urgent) ?? Number.POSITIVE_INFINITY,
-    async count(origin, caller, calls) {
+    count(origin, caller, calls) {
       let limit: RequestLimit | null = null;
       if (!isLimited(origin)) return { ok: true, limit };
-      for (let counted = 0; counted < calls; counted++) {
+      for (let counted = 1; counted <= calls; counted++) {
         limit = takeLimit(caller);
-        const over = await overLimit(origin, {}, caller, limit);
-        if (over) return over;
+        if (limit.exceeded) return countBeyond(origin, caller, limit, calls - counted);
       }
       return { ok: true, limit };
     },

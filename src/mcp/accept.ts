@@ -8,6 +8,9 @@ export interface AcceptedTypes {
   readonly stream: boolean;
 }
 
+/** What the SDKs' clients send. */
+const BOTH = "application/json, text/event-stream";
+const BOTH_TYPES: AcceptedTypes = { json: true, stream: true };
 const JSON_TYPES = new Set(["application/json", "application/*", "*/*"]);
 const STREAM_TYPES = new Set(["text/event-stream", "text/*", "*/*"]);
 
@@ -17,6 +20,7 @@ const STREAM_TYPES = new Set(["text/event-stream", "text/*", "*/*"]);
  */
 export function takes(headers: Headers): AcceptedTypes {
   const accept = headers.get("accept") ?? "*/*";
+  if (accept === BOTH) return BOTH_TYPES;
   const types = accept.split(",").map((part) => (part.split(";")[0] ?? "").trim().toLowerCase());
   return {
     json: types.some((type) => JSON_TYPES.has(type)),
@@ -31,7 +35,7 @@ export function withAccept(request: Request, { json, stream }: AcceptedTypes): R
   const isTaken = request.method === "GET" ? stream : json || stream;
   if (!isTaken) return request;
   const headers = new Headers(request.headers);
-  headers.set("accept", "application/json, text/event-stream");
+  headers.set("accept", BOTH);
   // Does not use the request's URL, which may be invalid because the client chooses the Host header. The SDK only
   // reads the method and headers.
   return new Request("http://localhost/", { method: request.method, headers });

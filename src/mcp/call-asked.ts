@@ -67,11 +67,10 @@ function notAwaited(task: string, isDraining: boolean): RpcError {
 
 /** A tool's answer as an MCP result. */
 export function resultOf({ content, structuredContent, isError }: ToolAnswer): RpcResult {
-  return {
-    content,
-    ...(structuredContent === undefined ? {} : { structuredContent }),
-    ...(isError === true ? { isError } : {}),
-  };
+  const result: Record<string, unknown> = { content };
+  if (structuredContent !== undefined) result.structuredContent = structuredContent;
+  if (isError === true) result.isError = isError;
+  return result;
 }
 
 function metaOf({ _meta: meta }: RpcResult): object {

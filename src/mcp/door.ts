@@ -3,7 +3,7 @@ import { readVia } from "../base/via.ts";
 import type { CallOrigin, Credential } from "../gate/gate.ts";
 import { asJson, takes, withAccept } from "./accept.ts";
 import { answerAtOnce, type PlainRequest, plainRequest, speaksKnownVersion } from "./at-once.ts";
-import { cancelledBy, countCalls, initializeOf, requestIdsOf, viaOf } from "./messages.ts";
+import { cancelledBy, countCalls, initializeOf, repeatsId, viaOf } from "./messages.ts";
 import { ToolOffers } from "./offer.ts";
 import { SessionOpener } from "./open-session.ts";
 import { refuseForeign, urlOf } from "./origins.ts";
@@ -163,7 +163,8 @@ export class McpDoor {
     // The rights are checked again, because the body may have taken minutes to arrive.
     const confirming = this.#parts.gate.confirm(caller);
     if (confirming) await confirming;
-    const counted = await this.#parts.gate.count(origin, caller, countCalls(body));
+    const counting = this.#parts.gate.count(origin, caller, countCalls(body));
+    const counted = counting instanceof Promise ? await counting : counting;
     if (!counted.ok) return refused(counted, origin);
     visit.limit = counted.limit;
     if (asked.sseSession !== null) return this.#postToStream(asked.sseSession, body, visit);
@@ -185,8 +186,7 @@ export class McpDoor {
 
   /** Two pending requests with the same id would be indistinguishable. */
   #refuseTwice({ requests }: McpSession, body: unknown, visit: RequestVisit): McpAnswer | undefined {
-    const ids = requestIdsOf(body);
-    if (new Set(ids).size === ids.length && !ids.some((id) => requests.has(id))) return undefined;
+    if (!repeatsId(body, requests)) return undefined;
     return answered(
       rpcResponse(400, RPC.invalidRequest, "Another request with this id is still pending."),
       visit,

@@ -35,11 +35,16 @@ export function cancelledBy(body: unknown): RequestId[] {
     .filter(isRequestId);
 }
 
-export function requestIdsOf(body: unknown): RequestId[] {
-  return messagesOf(body)
-    .filter((message) => typeof field(message, "method") === "string")
-    .map((message) => field(message, "id"))
-    .filter(isRequestId);
+/** Whether a request in a body has the id of a pending request, or of another one in the body. */
+export function repeatsId(body: unknown, pending: ReadonlyMap<RequestId, unknown>): boolean {
+  const ids = new Set<RequestId>();
+  for (const message of messagesOf(body)) {
+    const id = field(message, "id");
+    if (typeof field(message, "method") !== "string" || !isRequestId(id)) continue;
+    if (ids.has(id) || pending.has(id)) return true;
+    ids.add(id);
+  }
+  return false;
 }
 
 /** The Gatehouse instances that a body's requests have passed through, as stated by the requests themselves. */

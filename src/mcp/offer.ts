@@ -71,6 +71,11 @@ export class ToolOffers {
     parts.agents.changed.listen((workspaceId) => void this.#workspaces.delete(workspaceId));
   }
 
+  /** The names of all tools of the workspace. A call needs no more than these. */
+  async namesOf(workspaceId: number): Promise<ToolNames> {
+    return (await this.#known(workspaceId)).names;
+  }
+
   async of(caller: Caller): Promise<ToolOffer> {
     const { workspaceId } = caller;
     const agent = caller.agent ? await this.#agents.byId(workspaceId, caller.agent.id) : null;

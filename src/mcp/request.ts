@@ -45,7 +45,8 @@ export async function perform<Value>(
   handle: (call: Call) => Promise<Value>,
 ): Promise<Performed<Value>> {
   // It was already counted, together with its HTTP request.
-  const answer = await gate.perform({ ...operation, counted: true }, visit.origin, visit, handle);
+  const counted = { action: operation.action, scope: operation.scope, counted: true } as const;
+  const answer = await gate.perform(counted, visit.origin, visit, handle);
   if (!answer.ok) throw rpcError(answer.problem, visit.origin.requestId, answer.ledgerSeq);
   return { value: answer.value, ledgerSeq: answer.ledgerSeq };
 }

@@ -101,19 +101,17 @@ async function call(
   input: object,
 ): Promise<RpcResult> {
   const { caller } = context.visit;
-  const { names } = await parts.offers.of(caller);
+  const names = await parts.offers.namesOf(caller.workspaceId);
   // A name that is not in the map is used unchanged, so that the refusal and its ledger entry quote it.
   const name = names.inward(shown) ?? shown;
   // A token acting as an agent gets the same refusal for existing and missing agents.
   const agent = agentOf(name) ?? (caller.agent ? agentOf(name.replace("__", ".")) : undefined);
   if (agent !== undefined) return callAgent(parts, context, agent, input);
   const progress = progressOf(context);
+  const { abort } = context;
   const { value, ledgerSeq } = await perform(parts, context, { action: "tool.call", scope: null }, (call) =>
     // The input was parsed from JSON.
-    parts.calls.call(call, name, input as JsonObject, {
-      abort: context.abort,
-      ...(progress ? { progress } : {}),
-    }),
+    parts.calls.call(call, name, input as JsonObject, progress ? { abort, progress } : { abort }),
   );
   if ("task" in value) return callAsked(parts, context, value, ledgerSeq);
   return withLedger(resultOf(value), ledgerSeq);

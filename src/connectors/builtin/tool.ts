@@ -55,7 +55,7 @@ export function builtinTool<const Schema extends TSchema>(
       annotations,
       destructive: annotations.destructiveHint === true,
     },
-    validate: (value) => input.errors(value),
+    validate: (value) => (input.is(value) ? [] : input.errors(value)),
     async call(actor, value, { signal }) {
       // The caller has already validated. This check gives the arguments their type without a cast.
       if (!input.is(value)) throw new ToolError("The arguments are not valid.");

@@ -205,7 +205,8 @@ export class DirectCalls {
       if (intent === null) return await notBegun(call, text, wait, agent);
       const began = clock.monotonic();
       const { progress } = context;
-      const source = { signal, callId, via: call.via, ...(progress ? { progress } : {}) };
+      const own = { signal, callId, via: call.via };
+      const source = progress ? { ...own, progress } : own;
       const invocation = await invoke(tool, { workspaceId, agentId, actor }, input, source, this.#parts.log);
       const { answer, outcome, code } = outcomeOf(invocation, signal);
       const isSent = invocation.status !== "aborted" || invocation.isSent;
@@ -239,7 +240,7 @@ export class DirectCalls {
       if (code === "agent_stopped") throw interrupted(signal.reason, agent);
       return answer;
     } finally {
-      if (!isOwed) budgets.release(callId);
+      if (budgetWait && !isOwed) budgets.release(callId);
       end();
     }
   }

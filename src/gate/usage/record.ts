@@ -64,10 +64,10 @@ export function slotOf(at: number, width: number): number {
 }
 
 /** The rows that a call adds, with their keys and amounts. */
-export function countsOf({ client, ...usage }: UsageRecord): UsageCount[] {
+export function countsOf(usage: UsageRecord): UsageCount[] {
   const count = countOf(usage);
-  if (!client) return [count];
-  const { dialect, firstTokenMs } = client;
+  if (!usage.client) return [count];
+  const { dialect, firstTokenMs } = usage.client;
   return [count, countOf({ ...usage, kind: "client", name: dialect, durationMs: firstTokenMs })];
 }
 
