@@ -5,6 +5,8 @@
 import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { OperatorError } from "../../src/base/errors.ts";
+import { MIGRATIONS } from "../../src/store/sqlite/migrations/index.ts";
+import { NEWEST_DIGEST, schemaDigest, schemaOf } from "../../src/store/sqlite/schema.ts";
 import { WITHOUT_CLIENTS_CALLS } from "../support/older-schema.ts";
 import { openScene, type Scene } from "./seals/support.ts";
 
@@ -73,6 +75,20 @@ describe("a start refuses, and names", () => {
     expect(message).toStartWith(name);
     expect(hint).toContain("gatehouse ledger verify");
   });
+});
+
+test("the digest by which most starts recognise their schema is that of the migrations", () => {
+  const expected = schemaOf(MIGRATIONS.length);
+  expect(schemaDigest(expected)).toBe(NEWEST_DIGEST);
+  const [first, ...others] = expected;
+  if (!first) throw new Error("the migrations create nothing");
+  expect(schemaDigest(others)).not.toBe(NEWEST_DIGEST);
+  expect(schemaDigest([{ ...first, sql: `${first.sql} ` }, ...others])).not.toBe(NEWEST_DIGEST);
+  expect(schemaDigest([{ ...first, tbl_name: "tokens" }, ...others])).not.toBe(NEWEST_DIGEST);
+  const vectors = { type: "table", name: "vault_vectors_1", tbl_name: "vault_vectors_1" };
+  const made = { ...vectors, sql: "CREATE VIRTUAL TABLE vault_vectors_1 USING vec0(v)" };
+  expect(schemaDigest([...expected, made])).toBe(NEWEST_DIGEST);
+  expect(schemaDigest([...expected, { ...vectors, sql: RAISE }])).not.toBe(NEWEST_DIGEST);
 });
 
 test("a start accepts what SQLite's ANALYZE has left, and a file whose foreign trigger was dropped again", async () => {
