@@ -1,6 +1,7 @@
 import { Problem } from "../base/errors.ts";
 import { isId } from "../base/ids.ts";
 import type { Sql, Tx } from "../store/db.ts";
+import { NOTICE_TYPES } from "./notice-types.ts";
 
 /** `replaced`: superseded by a newer notice of its type, so it is not retried. */
 export type DeliveryStatus = "pending" | "delivered" | "failed" | "replaced";
@@ -63,6 +64,10 @@ export const PENDING_LIMIT = 10_000;
 /** Maximum number of finished deliveries kept per type and workspace. */
 export const KEPT_LIMIT = 1_000;
 
+/** By type and status, so that SQLite counts in an index. It would otherwise read every delivery, with its body. */
+const COUNT_PENDING = `SELECT COUNT(*) AS count FROM (
+  SELECT 1 FROM webhook_deliveries WHERE workspace_id = $1 AND status = 'pending'
+    AND type IN (${NOTICE_TYPES.map((type) => `'${type}'`).join(", ")}) LIMIT $2) AS waiting`;
 const COLUMNS = "id, type, status, attempts, created_at, attempted_at, last_status, last_error, next_at";
 
 /** Stores a notice that is due at once. @returns false if too many are pending */
@@ -71,11 +76,7 @@ export async function insertDelivery(
   { workspaceId, id, type, body }: Omit<DueDelivery, "tries">,
   now: number,
 ): Promise<boolean> {
-  const waiting = await tx.get<{ count: number }>(
-    `SELECT COUNT(*) AS count FROM (
-       SELECT 1 FROM webhook_deliveries WHERE workspace_id = $1 AND next_at IS NOT NULL LIMIT $2) AS waiting`,
-    [workspaceId, PENDING_LIMIT],
-  );
+  const waiting = await tx.get<{ count: number }>(COUNT_PENDING, [workspaceId, PENDING_LIMIT]);
   if ((waiting?.count ?? 0) >= PENDING_LIMIT) return false;
   await tx.run(
     `INSERT INTO webhook_deliveries (workspace_id, id, type, body, created_at, status, attempts, tries, next_at, seal)
@@ -94,9 +95,11 @@ export async function insertDelivery(
 
 /** Ends pending deliveries of a type for which only the newest matters. */
 export async function replacePending(tx: Tx, workspaceId: number, type: string): Promise<void> {
+  // A subquery, for the same reason as in `COUNT_PENDING`.
   const replaced = await tx.run(
     `UPDATE webhook_deliveries SET status = 'replaced', next_at = NULL
-     WHERE workspace_id = $1 AND type = $2 AND status = 'pending'`,
+     WHERE workspace_id = $1 AND id IN (
+       SELECT id FROM webhook_deliveries WHERE workspace_id = $1 AND type = $2 AND status = 'pending')`,
     [workspaceId, type],
   );
   if (replaced > 0) await dropOld(tx, workspaceId, type, "replaced");
@@ -210,9 +213,10 @@ export async function redeliver(tx: Tx, workspaceId: number, id: string, now: nu
 /** Keeps only the newest finished deliveries. */
 async function dropOld(tx: Tx, workspaceId: number, type: string, status: DeliveryStatus): Promise<void> {
   await tx.run(
-    `DELETE FROM webhook_deliveries WHERE workspace_id = $1 AND type = $2 AND status = $3 AND id <= (
-       SELECT id FROM webhook_deliveries WHERE workspace_id = $1 AND type = $2 AND status = $3
-       ORDER BY id DESC LIMIT 1 OFFSET $4)`,
+    `DELETE FROM webhook_deliveries WHERE workspace_id = $1 AND id IN (
+       SELECT id FROM webhook_deliveries WHERE workspace_id = $1 AND type = $2 AND status = $3 AND id <= (
+         SELECT id FROM webhook_deliveries WHERE workspace_id = $1 AND type = $2 AND status = $3
+         ORDER BY id DESC LIMIT 1 OFFSET $4))`,
     [workspaceId, type, status, KEPT_LIMIT],
   );
 }

@@ -12,21 +12,13 @@ import {
   replacePending,
 } from "./deliveries.ts";
 import { DeliveryLines } from "./lines.ts";
+import type { NoticeType } from "./notice-types.ts";
 import { type PostResult, post, type Receiver } from "./post.ts";
-
-/** All notice types. The webhook gets all of them. */
-export const NOTICE_TYPES = [
-  "task.finished",
-  "approval.required",
-  "limit.exceeded",
-  "budget.warning",
-  "ledger.checkpoint",
-] as const;
 
 /** An event for the operator's webhook. */
 export interface WebhookNotice {
   readonly workspaceId: number;
-  readonly type: (typeof NOTICE_TYPES)[number];
+  readonly type: NoticeType;
   readonly data: object;
   /** Whether it replaces pending notices of its type, because only the newest matters. */
   readonly replaces?: boolean;

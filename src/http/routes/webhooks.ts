@@ -3,7 +3,7 @@ import Type from "typebox";
 import { type Clock, optionalTimestamp, timestamp } from "../../base/clock.ts";
 import { isId } from "../../base/ids.ts";
 import { type Delivery, listDeliveries, redeliver } from "../../notify/deliveries.ts";
-import { NOTICE_TYPES } from "../../notify/webhook.ts";
+import { NOTICE_TYPES } from "../../notify/notice-types.ts";
 import type { Db } from "../../store/db.ts";
 import { DEFAULT_LIMIT, decodeCursor, LIST_QUERY, page } from "../answer/page.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
