@@ -21,7 +21,6 @@ import type { Budgets } from "./gate/budget.ts";
 import type { DirectCallRecords } from "./gate/direct/open.ts";
 import type { Gate } from "./gate/gate.ts";
 import { LoopGuard } from "./gate/loops.ts";
-import { spentThisMonth } from "./gate/spending.ts";
 import { LongAnswers } from "./http/answer/long-answers.ts";
 import { type App, createApp } from "./http/app.ts";
 import { BodyShares } from "./http/body/shares.ts";
@@ -193,7 +192,7 @@ export function openDoors(rooms: Rooms): Doors {
       usage: async (workspaceId) => ({
         tasksRunning: tasks.scheduler.running(workspaceId),
         tasksQueued: tasks.scheduler.waiting(workspaceId),
-        creditsThisMonth: await spentThisMonth(db, workspaceId, clock.now()),
+        creditsThisMonth: await budgets.spentThisMonth(db, workspaceId),
       }),
       limitsChanged: () => tasks.limitsChanged(),
       clock,

@@ -7,7 +7,8 @@ import { matchesAny } from "../base/glob.ts";
 import { Signal } from "../base/signal.ts";
 import { type QueueTicket, Reservations } from "../limits/reservations.ts";
 import type { Sql, Tx } from "../store/db.ts";
-import { recordSpending, spentThisMonth, spentToday } from "./spending.ts";
+import { MonthTotals } from "./month-totals.ts";
+import { recordSpending, spentToday } from "./spending.ts";
 
 /** The price of one call to a tool whose name, `<connector>.<tool>`, matches the pattern. */
 export interface ToolPrice {
@@ -100,6 +101,7 @@ export class Budgets {
   readonly crossed = new Signal<BudgetCrossing>();
   readonly #parts: BudgetParts;
   readonly #reservations = new Reservations();
+  readonly #months = new MonthTotals();
   /** Lists, because what was compiled is kept by list. */
   readonly #toolPrices: readonly { readonly patterns: readonly string[]; readonly micros: number }[];
 
@@ -120,7 +122,12 @@ export class Budgets {
 
   /** @throws Problem 402 `credits_exhausted` if a budget is spent. Reservations do not count. */
   async check(sql: Pick<Sql, "get">, spender: Spender): Promise<void> {
-    await this.#left(sql, spender);
+    await this.#left(sql, spender, () => this.spentThisMonth(sql, spender.workspaceId));
+  }
+
+  /** Micro-credits that a workspace has spent this month (UTC). */
+  spentThisMonth(sql: Pick<Sql, "get">, workspaceId: number): Promise<number> {
+    return this.#months.find(sql, workspaceId, this.#parts.clock.now());
   }
 
   /**
@@ -135,7 +142,9 @@ export class Budgets {
   ): Promise<Result> {
     const line: { place: QueueTicket | null } = { place: null };
     const reserve: ReserveCredits = async (tx, claim) => {
-      const left = await this.#left(tx, claim.spender);
+      const { workspaceId } = claim.spender;
+      const spentThisMonth = () => this.#months.findIn(tx, workspaceId, this.#parts.clock.now());
+      const left = await this.#left(tx, claim.spender, spentThisMonth);
       const expected = left.length === 0 ? 0 : claim.expected();
       if (expected === 0) return 0;
       // A call that has waited its turn in one queue need not queue again in another.
@@ -188,13 +197,14 @@ export class Budgets {
     const { workspaces, clock } = this.#parts;
     const now = clock.now();
     const day = await recordSpending(tx, workspaceId, agent?.id ?? null, now, micros);
+    this.#months.add(tx, workspaceId, now, micros);
     if (agent && day.limit !== null) {
       const { spent, limit } = day;
       await this.#tell(tx, { workspaceId, budget: "agent_day", agent: agent.name, spent, limit }, micros);
     }
     const { creditsPerMonth: limit } = workspaces.get(workspaceId);
     if (limit !== null) {
-      const spent = await spentThisMonth(tx, workspaceId, now);
+      const spent = await this.#months.findIn(tx, workspaceId, now);
       await this.#tell(tx, { workspaceId, budget: "workspace_month", agent: null, spent, limit }, micros);
     }
   }
@@ -215,7 +225,7 @@ export class Budgets {
     const now = this.#parts.clock.now();
     const spent = agent
       ? await spentToday(tx, workspaceId, agent.id, now)
-      : await spentThisMonth(tx, workspaceId, now);
+      : await this.#months.findIn(tx, workspaceId, now);
     const facts = agent
       ? { workspaceId, budget: "agent_day" as const, agent: agent.name, spent, limit: after }
       : { workspaceId, budget: "workspace_month" as const, agent: null, spent, limit: after };
@@ -246,6 +256,7 @@ export class Budgets {
   async #left(
     sql: Pick<Sql, "get">,
     { workspaceId, agent }: Spender,
+    spentThisMonth: () => Promise<number>,
   ): Promise<{ readonly budget: string; readonly micros: number }[]> {
     const { workspaces, clock } = this.#parts;
     const { creditsPerMonth } = workspaces.get(workspaceId);
@@ -261,7 +272,7 @@ export class Budgets {
       left.push({ budget: `day:${workspaceId}:${agent.id}`, micros });
     }
     if (creditsPerMonth !== null) {
-      const micros = creditsPerMonth - (await spentThisMonth(sql, workspaceId, clock.now()));
+      const micros = creditsPerMonth - (await spentThisMonth());
       if (micros <= 0) {
         const credits = toCredits(creditsPerMonth);
         throw exhausted(`The workspace has spent its budget of ${credits} credits for this month (UTC).`);

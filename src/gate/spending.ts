@@ -49,19 +49,24 @@ export async function spentToday(
   return cappedMicros(row?.credits ?? 0);
 }
 
-/** Micro-credits that a workspace has spent this month (UTC). */
+/** Micro-credits that a workspace has spent this month (UTC). Reads a row for each agent and day: see `MonthTotals`. */
 export async function spentThisMonth(
   sql: Pick<Sql, "get">,
   workspaceId: number,
   now: number,
 ): Promise<number> {
-  const month = timestamp(now).slice(0, MONTH_CHARACTERS);
+  const month = monthOf(now);
   const row = await sql.get<{ credits: number }>(
     // As floating-point numbers, which are exact up to the greatest amount: a sum of integers fails if it is too large.
     "SELECT COALESCE(SUM(credits * 1.0), 0) AS credits FROM spending WHERE workspace_id = $1 AND day >= $2 AND day < $3",
     [workspaceId, `${month}-00`, `${month}-99`],
   );
   return cappedMicros(row?.credits ?? 0);
+}
+
+/** The month (UTC) of a time, such as `2026-01`. */
+export function monthOf(now: number): string {
+  return timestamp(now).slice(0, MONTH_CHARACTERS);
 }
 
 function dayOf(now: number): string {

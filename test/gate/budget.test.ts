@@ -1,8 +1,9 @@
 /** Budgets on a separate store. A reservation lasts exactly as long as its transaction. */
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { openWorkspaces, type Workspaces } from "../../src/access/workspaces.ts";
 import { type BudgetCrossing, Budgets, type Claim } from "../../src/gate/budget.ts";
 import { recordSpending, spentThisMonth } from "../../src/gate/spending.ts";
+import { Connection } from "../../src/store/sqlite/connection.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 
 const NEVER = new AbortController().signal;
@@ -148,4 +149,40 @@ test("the spending of a month is summed however many agents have spent the great
     }
   });
   expect(await spentThisMonth(bench.db, WORKSPACE, now)).toBe(Number.MAX_SAFE_INTEGER);
+});
+
+test("the rows of a month are summed once, however many calls are charged", async () => {
+  await setMonth(1_000_000);
+  await spend(1);
+  const read = spyOn(Connection.prototype, "get");
+  for (let call = 0; call < 20; call++) {
+    const owner = `call ${call}`;
+    await admit(claim(owner, 10));
+    await budgets.check(bench.db, claim(owner, 10).spender);
+    await spend(10);
+    budgets.release(owner);
+  }
+  expect(await budgets.spentThisMonth(bench.db, WORKSPACE)).toBe(201);
+  const statements = read.mock.calls.map(([sql]) => sql);
+  read.mockRestore();
+  expect(statements.length).toBeGreaterThan(0);
+  expect(statements.filter((sql) => sql.includes("SUM("))).toEqual([]);
+  expect(await spentThisMonth(bench.db, WORKSPACE, bench.clock.now())).toBe(201);
+});
+
+test("a charge that is rolled back does not count, and a new month begins with nothing spent", async () => {
+  await setMonth(100);
+  await spend(60);
+  const failed = bench.db.tx(async (tx) => {
+    await budgets.charge(tx, { workspaceId: WORKSPACE, agent: null }, 40);
+    throw new Error("the outcome was refused");
+  });
+  expect(await failed.catch(String)).toContain("the outcome was refused");
+  expect(await budgets.spentThisMonth(bench.db, WORKSPACE)).toBe(60);
+  expect(await admit(claim("a", 10))).toBe(10);
+  await spend(40);
+  expect(codeOf(await admit(claim("b", 1)).catch((error: unknown) => error))).toBe("credits_exhausted");
+  bench.clock.advance(31 * 86_400_000);
+  expect(await budgets.spentThisMonth(bench.db, WORKSPACE)).toBe(0);
+  expect(await admit(claim("c", 1))).toBe(1);
 });
