@@ -5,6 +5,7 @@ import { start } from "./api/start.ts";
 import { firstPage } from "./console/first-page.ts";
 import { streaming } from "./console/streaming.ts";
 import type { Figure } from "./figures.ts";
+import { growth } from "./growth/growth.ts";
 import { appends } from "./ledger/appends.ts";
 import { exports } from "./ledger/exports.ts";
 import { pages } from "./ledger/pages.ts";
@@ -88,6 +89,9 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
     "filtered pages": pages,
     exports,
     verifying: verification,
+  },
+  growth: {
+    "longer histories": growth,
   },
   vault: {
     "quality of search": quality,

@@ -36,9 +36,10 @@ Areas: ${names.join(", ")}. Without one, all of them.
                      being asked (2 GB). Area vault: LanceDB and hnswlib (550 MB at most). Areas run and models:
                      Portkey's gateway (24 MB)
 
-Of area ledger:
+Of areas ledger and growth:
 
-  --entries N        entries of the large ledger, 10000 to 10000000 (default 1000000, which the aims are for)
+  --entries N        entries of the large ledger and of the longest history, 10000 to 10000000 (default 1000000, which
+                     the ledger's aims are for)
 
 Of area vault:
 
