@@ -18,7 +18,8 @@ export async function main(argv: readonly string[]): Promise<void> {
   hideMemory();
   allowFailingOutput();
   try {
-    await createProgram().parseAsync(argv, { from: "user" });
+    const program = await createProgram(argv);
+    await program.parseAsync(argv, { from: "user" });
   } catch (error) {
     process.exitCode = report(error);
   }

@@ -99,9 +99,9 @@ describe("without a server", () => {
       ),
     );
     // Not with `rejects`, which waits in the middle of a turn of the event loop, so timers and threads hardly run.
-    const failure = await createProgram()
-      .parseAsync(["stop-all", "--data", other], { from: "user" })
-      .then(() => null, String);
+    const args = ["stop-all", "--data", other];
+    const program = await createProgram(args);
+    const failure = await program.parseAsync(args, { from: "user" }).then(() => null, String);
     expect(failure).toContain("nothing was recorded");
     using file = new Database(databasePath(other), { readonly: true });
     expect(file.query("SELECT status FROM workspaces").all()).toEqual([{ status: "active" }]);

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createProgram } from "../../src/cli/program.ts";
 import { fromSources } from "../support/process.ts";
 import { openDesk, SECRET } from "./support.ts";
 
@@ -18,6 +19,16 @@ test("a reader that leaves before the output ends, as head does, causes no error
   await child.stdout.cancel();
   expect(await new Response(child.stderr).text()).toBe("");
   expect(await child.exited).toBe(0);
+});
+
+test("each command is loaded under its own name, and without others", async () => {
+  const all = (await createProgram([])).commands.map((command) => command.name());
+  expect(all.length).toBeGreaterThan(10);
+  for (const name of all) {
+    const { commands } = await createProgram([name, "--help"]);
+    expect(commands.map((command) => command.name())).toEqual([name]);
+  }
+  expect((await createProgram(["help", "serve"])).commands.length).toBe(all.length);
 });
 
 const VERBS = [
