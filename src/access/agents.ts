@@ -160,18 +160,14 @@ export function createAgents(
     return isHalted(workspaceId, agent.id) ? { ...agent, status: "stopped" } : agent;
   }
 
-  /**
-   * Reads an agent as stored. A transaction uses the cache unless it may see a change that is not committed yet, and
-   * never fills it: this process is the only writer, so the cache is as current as the row.
-   */
+  /** Reads an agent as stored. A transaction neither uses nor fills the cache, since it may see uncommitted data. */
   async function find(
     workspaceId: number,
     column: "name" | "id",
     value: string | number,
     sql: Sql,
   ): Promise<Agent | undefined> {
-    const isCacheCurrent = sql === db || revision.settled !== null;
-    const known = isCacheCurrent ? remembered.get(cacheKey(workspaceId, column, value)) : undefined;
+    const known = sql === db ? remembered.get(cacheKey(workspaceId, column, value)) : undefined;
     const generation = generationOf(workspaceId);
     if (known?.generation === generation) return known.agent;
     const row = await (sql === db ? db.urgent : sql).get<AgentRow>(
