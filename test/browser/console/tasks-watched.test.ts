@@ -63,6 +63,9 @@ test("the words of a model that fails half-way are discarded, and the next model
   model.script("spare", { chunks: ["these ", "words ", "stay"] });
   const id = await dispatch(gateway, { agent: "helper", prompt: "fall back" });
   const { page } = await open(`/tasks/${id}`);
+  // A cut connection may lose what its reader has not read yet.
+  await activity(page).getByText("words go").waitFor();
+  cut.open();
   await activity(page).getByText("discarded").waitFor();
   await activity(page).getByText("Fallback: up/small failed").waitFor();
   await page.getByText("succeeded", { exact: true }).first().waitFor();

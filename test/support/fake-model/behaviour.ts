@@ -26,7 +26,7 @@ export interface Behaviour {
   readonly firstDelayMs?: number;
   /** Milliseconds between chunks. */
   readonly delayMs?: number;
-  /** Awaited after the text and the tool calls, before the finish reason. */
+  /** Awaited after the text and the tool calls, before the finish reason or the cut. */
   readonly gate?: Promise<unknown>;
   /** Any status except 200 is answered with an error in JSON. */
   readonly status?: number;

@@ -150,6 +150,7 @@ async function* play(
 async function stopAt(sent: number, behaviour: Behaviour, signal: AbortSignal): Promise<void> {
   if (behaviour.hangAfter === sent) await hangUp(signal);
   if (behaviour.cutAfter === sent) {
+    if (behaviour.gate) await Promise.race([behaviour.gate, hangUp(signal)]);
     await pause(5, signal); // let what was sent leave first
     throw new Error("The script cuts here.");
   }
