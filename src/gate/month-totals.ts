@@ -16,7 +16,10 @@ interface MonthTotal {
 export class MonthTotals {
   readonly #totals = new Map<number, MonthTotal>();
 
-  /** As the last transactions see it. A sum read here is not kept, since a transaction may be changing it. */
+  /**
+   * May include charges that are not committed yet. A sum read here is not kept, since a transaction may be changing
+   * it.
+   */
   async find(sql: Pick<Sql, "get">, workspaceId: number, now: number): Promise<number> {
     return this.#known(workspaceId, now)?.micros ?? spentThisMonth(sql, workspaceId, now);
   }

@@ -28,11 +28,11 @@ export interface Tx extends Sql {
    * What the transactions of one commit write together. The first one that asks for it creates it, and it is written
    * once all of them are done, before the commit, so many transactions can share one statement.
    */
-  shared<Work extends SharedWork>(kind: new () => Work): Work;
+  shared<Work extends CommitWork>(kind: new () => Work): Work;
 }
 
 /** See `Tx.shared`. */
-export interface SharedWork {
+export interface CommitWork {
   /** If this throws, the whole commit is rolled back. MUST await nothing but `tx`. */
   write(tx: Tx): Promise<void>;
 }

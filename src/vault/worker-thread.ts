@@ -7,6 +7,9 @@ import type { SegmentSharing } from "./segment-sharing.ts";
 /** How long a thread may take to close its connection before it is terminated. */
 const LEAVE_MS = 1_000;
 
+/** How long a thread that could not be started is not tried again while another one runs. */
+const RETRY_MS = 5_000;
+
 /** The error of a thread that cannot read its program because connections took the last descriptors. */
 const OUT_OF_FILES = /^\w*:? ?(?:EMFILE|ENFILE)\b/;
 
@@ -33,6 +36,8 @@ export interface ThreadGroup {
   readonly sharing: SegmentSharing<WorkerThread>;
   /** The thread has settled a job, or has ended. */
   hasRoom(): void;
+  /** Whether any thread of the group is started. */
+  isServed(): boolean;
   /** Takes back a job that the thread did not start. */
   putBack(job: OrderedJob): void;
 }
@@ -46,6 +51,8 @@ export class WorkerThread {
   /** In the order in which the worker runs them. */
   readonly #running = new Map<number, OrderedJob>();
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** In milliseconds of `performance.now()`. */
+  #refusedUntil = 0;
   #idle: ReturnType<typeof setTimeout> | undefined;
 
   constructor(options: ThreadOptions, group: ThreadGroup) {
@@ -53,12 +60,21 @@ export class WorkerThread {
     this.#group = group;
   }
 
+  get isStarted(): boolean {
+    return this.#worker !== null;
+  }
+
+  /** Whether it could not be started in the last seconds. */
+  get isRefused(): boolean {
+    return performance.now() < this.#refusedUntil;
+  }
+
   /** The number of jobs that it has not answered. */
   get running(): number {
     return this.#running.size;
   }
 
-  /** Runs the job after those that it has. Refuses it if no thread can be started now. */
+  /** Runs the job after those that it has. If it cannot be started now, another thread runs it, or it is refused. */
   send(job: OrderedJob): void {
     const worker = this.#openFor(job);
     if (!worker) return;
@@ -88,14 +104,21 @@ export class WorkerThread {
     if (update) worker.postMessage({ job: "cache", update });
   }
 
-  /** Null if no thread can be started now. The job is refused then. */
+  /** Null if the thread cannot be started now. */
   #openFor(job: OrderedJob): Worker | null {
     try {
       return this.#open();
     } catch (error) {
-      job.reject(error instanceof OutOfOpenFiles ? outOfOpenFiles() : error);
+      if (!(error instanceof OutOfOpenFiles)) job.reject(error);
+      else this.#refuse(job);
       return null;
     }
+  }
+
+  #refuse(job: OrderedJob): void {
+    this.#refusedUntil = performance.now() + RETRY_MS;
+    if (this.#group.isServed()) this.#group.putBack(job);
+    else job.reject(outOfOpenFiles());
   }
 
   #open(): Worker {

@@ -31,6 +31,7 @@ export class WorkerThreads {
     const group = {
       sharing: new SegmentSharing<WorkerThread>(options.cacheBytes),
       hasRoom: () => this.#next(),
+      isServed: () => this.#threads.some((thread) => thread.isStarted),
       putBack: this.#queue.putBack.bind(this.#queue),
     };
     this.#threads = Array.from({ length: options.threads }, () => new WorkerThread(options, group));
@@ -67,6 +68,7 @@ export class WorkerThreads {
   #leastBusy(): WorkerThread | undefined {
     let least: WorkerThread | undefined;
     for (const thread of this.#threads) {
+      if (thread.isRefused && this.#threads.some((other) => other.isStarted)) continue;
       if (thread.running < (least?.running ?? this.#atOnce)) least = thread;
     }
     return least;

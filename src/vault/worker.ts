@@ -28,7 +28,7 @@ self.onmessage = (first: MessageEvent<WorkerSetup>) => {
   const setup = first.data;
   self.onmessage = ({ data }: MessageEvent<JobMessage | CacheMessage | typeof LEAVE>) => {
     if (data === LEAVE) leave();
-    else if (data.job === "cache") open(setup).changeCache(data.update);
+    else if (data.job === "cache") index?.changeCache(data.update);
     else void answer(data, setup);
   };
 };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { SharedWork, Tx } from "../../src/store/db.ts";
+import type { CommitWork, Tx } from "../../src/store/db.ts";
 import { type Bench, openBench, outcomes } from "./support.ts";
 
 let bench: Bench;
@@ -84,9 +84,34 @@ describe("a job that fails", () => {
   });
 });
 
+describe("once the engine has ended a transaction by itself", () => {
+  const swallowing = () =>
+    bench.group.submit(async (tx) => {
+      await tx.run(put(1).sql, put(1).params);
+      // As SQLite does at an I/O error.
+      bench.writer.database.exec("ROLLBACK");
+      await tx.run(put(2).sql, put(2).params).catch(() => {});
+    }, {});
+
+  test("nothing more is written, although the first job passes no error on", async () => {
+    const results = await outcomes([swallowing(), insert(3), insert(4)]);
+    expect(results[0]).toBe("StoreUnavailable");
+    const kept = results.flatMap((result, index) => (result === 1 ? [index + 2] : []));
+    expect(bench.rows().map((row) => row.k)).toEqual(kept);
+    expect(await insert(5)).toBe(1);
+  });
+
+  test("nor by those that came before in its group", async () => {
+    const results = await outcomes([insert(3), swallowing(), insert(4)]);
+    expect(results.slice(0, 2)).toEqual(["StoreUnavailable", "StoreUnavailable"]);
+    const kept = results[2] === 1 ? [4] : [];
+    expect(bench.rows().map((row) => row.k)).toEqual(kept);
+  });
+});
+
 describe("what the transactions of a commit share", () => {
   let writes = 0;
-  class Sum implements SharedWork {
+  class Sum implements CommitWork {
     #sum = 0;
     add(tx: Tx, amount: number): void {
       this.#sum += amount;
@@ -126,7 +151,7 @@ describe("what the transactions of a commit share", () => {
   });
 
   test("cannot be asked for while it is written", async () => {
-    class Late implements SharedWork {
+    class Late implements CommitWork {
       async write(tx: Tx): Promise<void> {
         tx.shared(Sum);
       }

@@ -1,5 +1,5 @@
 import { cappedMicros, cappedSum } from "../../base/credits.ts";
-import type { SharedWork, SqlValue, Tx } from "../../store/db.ts";
+import type { CommitWork, SqlValue, Tx } from "../../store/db.ts";
 import { insertRowsSql } from "../../store/many-rows.ts";
 import { countsOf, type UsageCount, type UsageRecord } from "./record.ts";
 
@@ -39,7 +39,7 @@ export function recordUsage(tx: Tx, usage: UsageRecord): void {
 }
 
 /** The counts of all transactions of a commit: most have the same few keys. */
-class CommitCounts implements SharedWork {
+class CommitCounts implements CommitWork {
   readonly #added = new Set<AddedCount>();
 
   add(tx: Tx, added: AddedCount): void {

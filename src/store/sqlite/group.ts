@@ -1,5 +1,5 @@
 import { RoundRobin, type WaitingItem } from "../../base/round-robin.ts";
-import { type SharedWork, type SqlValue, StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
+import { type CommitWork, type SqlValue, StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
 import { RowSeals } from "../seals/seals.ts";
 import { type Connection, sqliteCode } from "./connection.ts";
 
@@ -45,7 +45,7 @@ export interface WriteGuard {
 }
 
 /** The works that the transactions of one commit share, by their class. */
-type SharedWorks = Map<new () => SharedWork, SharedWork>;
+type CommitWorks = Map<new () => CommitWork, CommitWork>;
 
 const UNGUARDED: WriteGuard = { look() {}, failed() {}, refusal: null };
 
@@ -65,8 +65,8 @@ const NODE = 0;
 
 /**
  * Group commit: jobs that arrive during one turn of the event loop, or while the last group is being synced, run one
- * after another inside one database transaction. A failing job undoes only its own writes: each has a savepoint, but
- * for the first, which has nothing before it to keep. SQLite copies each page that is changed under a savepoint.
+ * after another inside one database transaction. A failing job undoes only its own writes: each has a savepoint, except
+ * the first, which has nothing before it to keep. SQLite copies each page that is changed under a savepoint.
  * Workspaces take turns, one job each.
  */
 export class GroupCommit {
@@ -171,7 +171,7 @@ export class GroupCommit {
     const written: OpenTx[] = [];
     const group: TransactionJob[] = [];
     const outcomes: TransactionOutcome[] = [];
-    const shared: SharedWorks = new Map();
+    const shared: CommitWorks = new Map();
     try {
       await this.#begin();
       this.#guard.look();
@@ -238,7 +238,7 @@ export class GroupCommit {
   /** @throws only if the whole group is lost (the engine ended the transaction on its own) */
   async #run(
     { work, options }: TransactionJob,
-    { written, shared, isFirst }: { written: OpenTx[]; shared: SharedWorks; isFirst: boolean },
+    { written, shared, isFirst }: { written: OpenTx[]; shared: CommitWorks; isFirst: boolean },
   ): Promise<TransactionOutcome> {
     // Checked again: the guard may have refused since the job was submitted.
     const refused = this.#refused(options);
@@ -248,6 +248,8 @@ export class GroupCommit {
     if (hasSavepoint) this.#connection.run("SAVEPOINT job");
     try {
       const value = await work(tx);
+      // The engine may have ended the transaction at an error that the work has not passed on.
+      if (!this.#connection.database.inTransaction) throw new StoreUnavailable("the transaction is lost");
       if (hasSavepoint) this.#connection.run("RELEASE job");
       written.push(tx);
       return { ok: true, value };
@@ -281,9 +283,9 @@ class OpenTx implements Tx {
   #done: (() => void)[] | null = null;
   #connection: Connection | null;
   /** Null for what is written before the commit: nothing is written after it. */
-  readonly #shared: SharedWorks | null;
+  readonly #shared: CommitWorks | null;
 
-  constructor(connection: Connection, seals: RowSeals, shared: SharedWorks | null) {
+  constructor(connection: Connection, seals: RowSeals, shared: CommitWorks | null) {
     this.#connection = connection;
     this.seals = seals;
     this.#shared = shared;
@@ -323,7 +325,7 @@ class OpenTx implements Tx {
     this.#done.push(done);
   }
 
-  shared<Work extends SharedWork>(kind: new () => Work): Work {
+  shared<Work extends CommitWork>(kind: new () => Work): Work {
     if (!this.#shared) throw new Error("the other transactions of this commit have ended");
     const known = this.#shared.get(kind);
     if (known) return known as Work;
@@ -347,6 +349,8 @@ class OpenTx implements Tx {
 
   #open(): Connection {
     if (!this.#connection) throw new Error("the transaction has ended");
+    // After some errors the engine ends the transaction by itself. Then each statement would be committed at once.
+    if (!this.#connection.database.inTransaction) throw new StoreUnavailable("the transaction is lost");
     return this.#connection;
   }
 }

@@ -12,6 +12,9 @@ const B = 0.6;
  * 100,000 passages at a time took twice as long.
  */
 const scores = new Float64Array(SEGMENT_LIMIT);
+/** Whose scores they are, and of which of its segments. */
+let scored = { ranking: 0, index: 0 };
+let rankings = 0;
 
 /**
  * BM25 scores of the passages in these segments. The statistics (number of passages, lengths, document frequencies)
@@ -23,6 +26,10 @@ export class WordRanking {
   /** K1 * (1 - B + B * length / average) as a linear function of length. */
   readonly #base: number;
   readonly #slope: number;
+  /** Distinguishes this ranking's `scores` from those of others. */
+  readonly #id = ++rankings;
+  /** Whether the segment that it scored last contains any of the terms. */
+  #isAny = false;
 
   /** `question` MUST have been read for these segments. */
   constructor(question: Question, segments: readonly Segment[]) {
@@ -64,6 +71,8 @@ export class WordRanking {
 
   /** Computes `scores` of a segment. False if it contains none of the terms. */
   #scoreAll(segment: Segment, index: number): boolean {
+    if (scored.ranking === this.#id && scored.index === index) return this.#isAny;
+    scored = { ranking: this.#id, index };
     let isAny = false;
     for (const { weight, from, to } of this.#terms) {
       const first = from[index] as number;
@@ -73,6 +82,7 @@ export class WordRanking {
       isAny = true;
       add(segment, first, end, weight, this.#base, this.#slope);
     }
+    this.#isAny = isAny;
     return isAny;
   }
 }

@@ -40,9 +40,11 @@ const UNFINISHED =
 /** The steps of a statement's plan that read a whole growing table, or a workspace's whole part of one. */
 export function growingSteps(database: Database, sql: string): string[] {
   const aliases = aliasesOf(sql);
-  // Without an order, a limit may be reached only after many rows that do not match.
-  const isLimited = /\bORDER BY\b.*\bLIMIT\b/.test(sql);
-  return planOf(database, sql).filter((step) => {
+  const plan = planOf(database, sql);
+  // Without an order, a limit may be reached only after many rows that do not match. Sorting reads all of them first.
+  const isSorted = plan.some((step) => step.startsWith("USE TEMP B-TREE FOR ORDER BY"));
+  const isLimited = !isSorted && /\bORDER BY\b[^()]*\bLIMIT\b[^()]*$/.test(sql);
+  return plan.filter((step) => {
     const [, kind = "", name = ""] = /^(SCAN|SEARCH) (?:main\.)?(\w+)/.exec(step) ?? [];
     const table = aliases.get(name) ?? name;
     if (!GROWING.has(table) || UNFINISHED.test(step)) return false;
