@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { CommitWork, Tx } from "../../src/store/db.ts";
+import { GroupCommit } from "../../src/store/sqlite/group.ts";
 import { type Bench, openBench, outcomes } from "./support.ts";
 
 let bench: Bench;
@@ -82,6 +83,26 @@ describe("a job that fails", () => {
     expect(results[1]).toContain("no such table");
     expect(bench.rows()).toHaveLength(2);
   });
+});
+
+test("a job that has failed keeps its own error if nothing can begin after it", async () => {
+  let looks = 0;
+  const guard = {
+    look() {
+      looks += 1;
+      if (looks === 2) throw new Error("the file has gone");
+    },
+    failed() {},
+    refusal: null,
+  };
+  const group = new GroupCommit(bench.writer, { guard });
+  const failing = group.submit(async () => {
+    throw new Error("no");
+  }, {});
+  const { sql, params } = put(1);
+  const next = group.submit((tx) => tx.run(sql, params), {});
+  expect(await outcomes([failing, next])).toEqual(["Error: no", "StoreUnavailable"]);
+  expect(bench.rows()).toEqual([]);
 });
 
 describe("once the engine has ended a transaction by itself", () => {

@@ -174,16 +174,15 @@ export class GroupCommit {
     const shared: CommitWorks = new Map();
     try {
       await this.#begin();
-      this.#guard.look();
       const end = this.#cpuMs() + GROUP_CPU_MS;
       for (let job = this.#queue.take(); job; job = this.#queue.take()) {
         group.push(job);
+        // The first job has failed, and everything was undone with it.
+        if (!this.#connection.database.inTransaction) await this.#begin();
         outcomes.push(await this.#run(job, { written, shared, isFirst: group.length === 1 }));
         if (group.length === GROUP_LIMIT || this.#cpuMs() >= end) break;
       }
-      for (const work of shared.values()) await this.#runLast((tx) => work.write(tx), written);
-      if (this.#last) await this.#runLast(this.#last, written);
-      this.#connection.run("COMMIT");
+      if (this.#connection.database.inTransaction) await this.#end(shared, written);
     } catch (error) {
       this.#rollback();
       this.#guard.failed();
@@ -191,10 +190,19 @@ export class GroupCommit {
       const failure = unavailable(error);
       // If nothing could begin, the waiting jobs would fail in the same way.
       const failed = group.length > 0 ? group : this.#queue.drain();
-      return failed.map((job) => () => job.settle({ ok: false, error: failure }));
+      return failed.map((job, index) => {
+        const own = outcomes[index];
+        return () => job.settle(own?.ok === false ? own : { ok: false, error: failure });
+      });
     }
     for (const tx of written) tx.committed();
     return group.map((job, index) => () => job.settle(outcomes[index] as TransactionOutcome));
+  }
+
+  async #end(shared: CommitWorks, written: OpenTx[]): Promise<void> {
+    for (const work of shared.values()) await this.#runLast((tx) => work.write(tx), written);
+    if (this.#last) await this.#runLast(this.#last, written);
+    this.#connection.run("COMMIT");
   }
 
   /** This transaction comes first when commits are reported, and last when writes are rolled back. */
@@ -208,8 +216,13 @@ export class GroupCommit {
     }
   }
 
-  /** Waits for another process's write lock without blocking the event loop. */
   async #begin(): Promise<void> {
+    await this.#lock();
+    this.#guard.look();
+  }
+
+  /** Waits for another process's write lock without blocking the event loop. */
+  async #lock(): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
         this.#connection.run("BEGIN IMMEDIATE");
@@ -260,20 +273,13 @@ export class GroupCommit {
         this.#connection.run("ROLLBACK TO job");
         this.#connection.run("RELEASE job");
       } else if (isFirst && options.single !== true) {
-        await this.#beginAgain();
+        this.#connection.run("ROLLBACK");
+        this.#guard.failed();
       }
       return { ok: false, error: refusalOf(error) };
     } finally {
       tx.end();
     }
-  }
-
-  /** Undoes everything since the group began. */
-  async #beginAgain(): Promise<void> {
-    this.#connection.run("ROLLBACK");
-    this.#guard.failed();
-    await this.#begin();
-    this.#guard.look();
   }
 }
 
