@@ -5,6 +5,7 @@ import { systemClock } from "../base/clock.ts";
 import { OperatorError } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
 import type { Gateway } from "../gateway.ts";
+import type { ReopenReason } from "../store/file-store.ts";
 import { hideMemory } from "./hide-memory.ts";
 import { type ConfigOptions, command, resolveConfig } from "./options.ts";
 import { print } from "./output.ts";
@@ -51,22 +52,29 @@ async function serve(options: ConfigOptions): Promise<void> {
     const link = gateway.consoleLink();
     if (link !== null) print(`Console: ${link}\n(signs in once, within 30 minutes)`);
   }
-  await gateway.foreignWrite;
-  await endAfterForeignWrite(gateway);
+  await endToReopen(gateway, await gateway.mustReopen);
 }
 
 /** How long a stop may take when nobody is waiting for it. The next start completes whatever was not written. */
 const HURRIED_STOP_MS = 5_000;
 
+const REOPEN_ERRORS: Record<ReopenReason, OperatorError> = {
+  foreign_write: new OperatorError(
+    "another program has written to the database while the server was running, or may have, so the server has stopped; a row that was changed could have reached a model",
+    "stop that program, then start the server again: the start compares what is stored with its seals and the ledger, and resumes the tasks",
+  ),
+  unsynced: new OperatorError(
+    "the disk failed to keep what was written to the database's log, so the server has stopped; calls that were waiting for it have been refused",
+    "check the disk, for example with dmesg, then start the server again: the start compares what is stored with the ledger, and resumes the tasks",
+  ),
+};
+
 /**
  * Stops a server that refuses all writes, so that the next start compares what is stored and resumes its tasks.
  * @throws OperatorError always, for the exit code and the message
  */
-async function endAfterForeignWrite(gateway: Gateway): Promise<never> {
-  const error = new OperatorError(
-    "another program has written to the database while the server was running, or may have, so the server has stopped; a row that was changed could have reached a model",
-    "stop that program, then start the server again: the start compares what is stored with its seals and the ledger, and resumes the tasks",
-  );
+async function endToReopen(gateway: Gateway, reason: ReopenReason): Promise<never> {
+  const error = REOPEN_ERRORS[reason];
   setTimeout(() => process.exit(error.exitCode), HURRIED_STOP_MS).unref();
   await gateway.stop();
   throw error;

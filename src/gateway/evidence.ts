@@ -7,6 +7,7 @@ import { openSealedRows } from "../ledger/sealed-rows.ts";
 import { LedgerWatch } from "../ledger/watch.ts";
 import { Announcements } from "../notify/announce.ts";
 import { openWebhook } from "../notify/open.ts";
+import type { ReopenReason } from "../store/file-store.ts";
 import type { Platform } from "./platform.ts";
 import type { Store } from "./store.ts";
 
@@ -53,13 +54,13 @@ export async function openEvidence(
   const histories = new LedgerHistories({ db, ledger, heads, log, acceptChanged });
   await histories.read(workspaces.list());
   db.seals.outdateTokens((token) => histories.isOutdated(token));
-  const foreignWrite = Promise.withResolvers<void>();
+  const mustReopen = Promise.withResolvers<ReopenReason>();
   const watch = new LedgerWatch({
     ...{ db, ledger, heads, clock, log, noticed, workspaceIds },
-    foreignWrite: foreignWrite.resolve,
+    mustReopen: mustReopen.resolve,
   });
   return {
     ...{ workspaces, workspaceIds, ledgers, webhook, announcements, histories, watch },
-    foreignWrite: foreignWrite.promise,
+    mustReopen: mustReopen.promise,
   };
 }

@@ -10,6 +10,7 @@ import { type ConnectionPlan, checkPlan, reportPlan } from "../http/connections/
 import { type Listener, listen } from "../http/listen.ts";
 import type { Metrics } from "../http/metrics.ts";
 import { consoleLink, consoleUrl } from "../http/routes/console-links.ts";
+import type { ReopenReason } from "../store/file-store.ts";
 import { removeRuntime, writeRuntime } from "../store/runtime.ts";
 import { purgeKeys } from "../tasks/queue/idempotency.ts";
 import type { Evidence } from "./evidence.ts";
@@ -44,10 +45,10 @@ export interface Gateway {
    */
   stop(): Promise<{ readonly lostDecisions: number }>;
   /**
-   * Resolves once a listening gateway has recorded that another program wrote to its database. All writes are refused
-   * from then on, since only startup checks the stored data: `stop` this gateway and open another one.
+   * Resolves once a listening gateway refuses all writes until its store is opened again, since only startup checks the
+   * stored data: `stop` this gateway and open another one. A foreign write has been recorded by then.
    */
-  readonly foreignWrite: Promise<void>;
+  readonly mustReopen: Promise<ReopenReason>;
 }
 
 /** State that changes while the gateway runs, and that other parts ask for. */
@@ -184,6 +185,6 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
       stopping ??= stop();
       return stopping;
     },
-    foreignWrite: evidence.foreignWrite,
+    mustReopen: evidence.mustReopen,
   };
 }

@@ -1,7 +1,7 @@
 import { type Clock, every } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
-import type { Disturbance, FileStore } from "../store/file-store.ts";
+import type { Disturbance, FileStore, ReopenReason } from "../store/file-store.ts";
 import type { EntryDraft } from "./entry.ts";
 import type { LedgerHeads } from "./heads/heads.ts";
 import type { Ledger } from "./ledger.ts";
@@ -27,9 +27,10 @@ export interface LedgerWatchParts {
   /** Called once for each event, for the metrics. */
   noticed(kind: Disturbance["kind"] | "foreign_entry"): void;
   /**
-   * Called after a possible foreign write (`FileStore.mustReopen`), once the ledgers that accept entries have recorded it.
+   * Called at each check while the store must be opened again (`FileStore.mustReopen`). The ledgers that accept entries have recorded
+   * a foreign write by then.
    */
-  foreignWrite(): void;
+  mustReopen(reason: ReopenReason): void;
 }
 
 /** An event, and the ledgers that have not recorded it yet. */
@@ -99,7 +100,7 @@ export class LedgerWatch {
       else if (found.length > 0)
         log.warn("a change to the store will be recorded as soon as the store can be written", { error });
     }
-    if (found.length > 0 && db.mustReopen) this.#parts.foreignWrite();
+    if (db.mustReopen) this.#parts.mustReopen(db.mustReopen);
     // If only the index was moved, another program may use the log with its own index.
     if (!found.some((each) => each.kind === "file_moved" && each.file !== "index")) return;
     try {
@@ -119,7 +120,7 @@ export class LedgerWatch {
         "another program has written to the database; calls are refused until the next start, which checks the stored data",
         rest,
       );
-    } else if (db.mustReopen) {
+    } else if (db.mustReopen === "foreign_write") {
       log.error(
         "a file of the store is or was not in its place, and another program may have written to the database; calls are refused until the next start, which checks the stored data",
         rest,

@@ -22,6 +22,12 @@ export type Disturbance =
     };
 
 /**
+ * `foreign_write`: another program has written to the store, or may have. `unsynced`: the disk refused to keep what was
+ * written, which readers see already.
+ */
+export type ReopenReason = "foreign_write" | "unsynced";
+
+/**
  * What only a store in files on this machine has: other programs can open the files, and deleted data stays in them until it
  * is overwritten.
  */
@@ -50,8 +56,8 @@ export interface FileStore {
    */
   disturbances(): Promise<readonly Disturbance[]>;
   /**
-   * Whether writes are refused until the store is opened again. False while the database is not in its place, where a
-   * start would look for it.
+   * Why writes are refused until the store is opened again, or null. Null also while the database is not in its place,
+   * where a start would look for it.
    */
-  readonly mustReopen: boolean;
+  readonly mustReopen: ReopenReason | null;
 }

@@ -119,7 +119,7 @@ describe("a gateway in this process", () => {
     model.script("a", { chunks: ["ok"] });
     again.open();
     clock.advance(1_000);
-    await gateway.gateway.foreignWrite;
+    await gateway.gateway.mustReopen;
     await restart();
     // The file is intact and has the other program's change: the server has added nothing to the log, and has not
     // written it back.
@@ -181,7 +181,7 @@ describe("a gateway in this process", () => {
     const ready = await gateway.call("GET", "/readyz");
     expect([ready.status, ready.body.failing]).toEqual([503, ["store"]]);
     clock.advance(1_000);
-    await gateway.gateway.foreignWrite;
+    await gateway.gateway.mustReopen;
     for (let seconds = 0; seconds < 3; seconds++) clock.advance(1_000);
     expect((await gateway.call("GET", "/v1/agents")).body.code).toBe("ledger_unavailable");
     const metrics = (await gateway.call("GET", "/metrics")).body;
@@ -218,7 +218,7 @@ describe("a gateway in this process", () => {
     const before = posted;
     edit(dataDir, "UPDATE webhook_deliveries SET tries = 0, next_at = 0");
     clock.advance(60_000);
-    await gateway.gateway.foreignWrite;
+    await gateway.gateway.mustReopen;
     await gateway.gateway.stop();
     expect(posted).toBe(before);
   });

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { CommitWork, Tx } from "../../src/store/db.ts";
 import { GroupCommit } from "../../src/store/sqlite/group.ts";
+import { until } from "../support/until.ts";
 import { type Bench, openBench, outcomes } from "./support.ts";
 
 let bench: Bench;
@@ -93,6 +94,7 @@ test("a job that has failed keeps its own error if nothing can begin after it", 
       if (looks === 2) throw new Error("the file has gone");
     },
     failed() {},
+    sync: async () => {},
     refusal: null,
   };
   const group = new GroupCommit(bench.writer, { guard });
@@ -103,6 +105,40 @@ test("a job that has failed keeps its own error if nothing can begin after it", 
   const next = group.submit((tx) => tx.run(sql, params), {});
   expect(await outcomes([failing, next])).toEqual(["Error: no", "StoreUnavailable"]);
   expect(bench.rows()).toEqual([]);
+});
+
+test("is answered once its commit is on disk, and the next group begins only then", async () => {
+  const syncs: (() => void)[] = [];
+  const sync = () => new Promise<void>((resolve) => syncs.push(resolve));
+  const group = new GroupCommit(bench.writer, { guard: { look() {}, failed() {}, sync, refusal: null } });
+  const seen: string[] = [];
+  const write = (k: number) =>
+    group.submit(async (tx) => {
+      seen.push(`begun ${k}`);
+      tx.onCommit(() => void seen.push(`committed ${k}`));
+      await tx.run(put(k).sql, put(k).params);
+    }, {});
+  const first = write(1).then(() => seen.push("answered 1"));
+  await until(() => syncs.length === 1);
+  const second = write(2).then(() => seen.push("answered 2"));
+  for (let turn = 0; turn < 5; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
+  expect(seen).toEqual(["begun 1"]);
+  syncs[0]?.();
+  await until(() => syncs.length === 2);
+  syncs[1]?.();
+  await Promise.all([first, second]);
+  expect(seen).toEqual(["begun 1", "committed 1", "answered 1", "begun 2", "committed 2", "answered 2"]);
+});
+
+test("a group in which nothing was written syncs nothing", async () => {
+  let syncs = 0;
+  const sync = async () => {
+    syncs += 1;
+  };
+  const group = new GroupCommit(bench.writer, { guard: { look() {}, failed() {}, sync, refusal: null } });
+  const failing = group.submit(() => Promise.reject(new Error("no")), {});
+  expect(await outcomes([failing])).toEqual(["Error: no"]);
+  expect(syncs).toBe(0);
 });
 
 describe("once the engine has ended a transaction by itself", () => {

@@ -332,7 +332,7 @@ describe.each(MOVES)("a database that was $name", ({ file, change, isLost, isFin
     move();
     expect(await outcomes([write("second")])).toEqual(["StoreUnavailable"]);
     expect(await db.disturbances()).toContainEqual(moved(file, change) as never);
-    expect(db.mustReopen).toBe(isFinal === true);
+    expect(db.mustReopen).toBe(isFinal ? "foreign_write" : null);
   });
 
   test(`still records it${isLost || isFinal ? " no more: nobody would find it, or the file would be damaged" : ""}`, async () => {
@@ -353,7 +353,7 @@ describe.each(MOVES)("a database that was $name", ({ file, change, isLost, isFin
       undo();
       expect(await db.disturbances()).toContainEqual(moved(file, "returned") as never);
       await expect(write("second")).rejects.toThrow("another program may have written to the database");
-      expect(db.mustReopen).toBe(true);
+      expect(db.mustReopen).toBe("foreign_write");
       await db.close();
       db = openSqlite(path, { seals: SEALS });
       expect(await write("third")).toBe(1);

@@ -39,6 +39,14 @@ export class Connection {
     this.database.exec("PRAGMA busy_timeout = 0");
   }
 
+  /**
+   * From now on, a commit does not sync the log: `GroupCommit` does. SQLite still syncs it before writing it back to the
+   * database file.
+   */
+  leaveSyncs(): void {
+    this.database.exec("PRAGMA synchronous = NORMAL");
+  }
+
   /** Reads and writes nothing more. Otherwise SQLite would write the log back when the connection closes. */
   abandon(): void {
     const code = this.database.fileControl(FCNTL_NULL_IO, null);
@@ -66,7 +74,7 @@ export class Connection {
 }
 
 /**
- * Opens the writer. `synchronous=FULL` syncs the log at each commit, `recursive_triggers` makes REPLACE fire the
+ * Opens the writer. `synchronous=FULL` syncs the log at each commit (but see `leaveSyncs`), `recursive_triggers` makes REPLACE fire the
  * ledger's triggers, and `secure_delete` overwrites deleted data.
  */
 export function openWriter(path: string): Connection {

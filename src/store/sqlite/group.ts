@@ -40,6 +40,8 @@ export interface WriteGuard {
   look(): void;
   /** Called once a transaction that had begun is undone as a whole. */
   failed(): void;
+  /** Resolves once everything that the connection has committed is on disk. If it rejects, `refusal` MUST be set. */
+  sync(): Promise<void>;
   /** Null if writes are accepted. */
   readonly refusal: WriteRefusal | null;
 }
@@ -47,7 +49,8 @@ export interface WriteGuard {
 /** The works that the transactions of one commit share, by their class. */
 type CommitWorks = Map<new () => CommitWork, CommitWork>;
 
-const UNGUARDED: WriteGuard = { look() {}, failed() {}, refusal: null };
+/** For a connection that syncs at each commit by itself. */
+const UNGUARDED: WriteGuard = { look() {}, failed() {}, sync: async () => {}, refusal: null };
 
 export interface GroupOptions {
   readonly guard?: WriteGuard;
@@ -183,6 +186,8 @@ export class GroupCommit {
         if (group.length === GROUP_LIMIT || this.#cpuMs() >= end) break;
       }
       if (this.#connection.database.inTransaction) await this.#end(shared, written);
+      // Meanwhile the event loop does other work, except the next group: groups are reported in order.
+      if (written.length > 0) await this.#guard.sync();
     } catch (error) {
       this.#rollback();
       this.#guard.failed();

@@ -191,6 +191,7 @@ function openConnections(
     const since = upgrade(writer);
     const seals = options ? openSeals(writer, options) : new RowSeals(null);
     writer.neverWait();
+    writer.leaveSyncs();
     const reader = connect(openReader);
     requireOpen();
     for (const { database } of connections) keepTogether(database);

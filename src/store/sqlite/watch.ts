@@ -1,4 +1,4 @@
-import type { Disturbance } from "../file-store.ts";
+import type { Disturbance, ReopenReason } from "../file-store.ts";
 import type { Connection } from "./connection.ts";
 import type { WriteGuard, WriteRefusal } from "./group.ts";
 import type { WatchedFile } from "./watched-file.ts";
@@ -36,6 +36,7 @@ export class StoreWatch implements WriteGuard {
   #isForeign = false;
   /** Others may have made commits that are not counted here. */
   #isUncounted = false;
+  #isUnsynced = false;
   readonly #moves: Disturbance[] = [];
 
   /**
@@ -58,6 +59,7 @@ export class StoreWatch implements WriteGuard {
    * have happened.
    */
   get refusal(): WriteRefusal | null {
+    if (this.#isUnsynced) return { reason: "the log could not be written to the disk", isLost: true };
     for (const file of [this.#database, this.#log, this.#index]) {
       if (file.change === null) continue;
       const reason = `the ${file.name} file is not in its place (${file.change})`;
@@ -80,8 +82,9 @@ export class StoreWatch implements WriteGuard {
   }
 
   /** See `FileStore.mustReopen`. */
-  get mustReopen(): boolean {
-    return (this.#isForeign || this.#isUncounted) && this.#database.change === null;
+  get mustReopen(): ReopenReason | null {
+    if (this.#isUnsynced) return "unsynced";
+    return (this.#isForeign || this.#isUncounted) && this.#database.change === null ? "foreign_write" : null;
   }
 
   /**
@@ -107,6 +110,19 @@ export class StoreWatch implements WriteGuard {
     if (isOwnFailure) return;
     this.#commits += 1;
     this.#isForeign = true;
+  }
+
+  /**
+   * After a failure, nothing more is written: Linux then regards the pages as clean, so the next sync would succeed
+   * without them.
+   */
+  async sync(): Promise<void> {
+    try {
+      await this.#log.sync();
+    } catch (error) {
+      this.#isUnsynced = true;
+      throw error;
+    }
   }
 
   /** Another program cannot commit during a transaction of the writer, only after it has failed. */

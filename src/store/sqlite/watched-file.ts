@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, constants, fdatasync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { OperatorError } from "../../base/errors.ts";
 import { listOpenFiles } from "../../base/open-files/count.ts";
@@ -77,6 +77,13 @@ export class WatchedFile {
     const number = new Uint32Array(1);
     readSync(this.#descriptor, number, 0, number.byteLength, position);
     return number[0] ?? 0;
+  }
+
+  /** Resolves once everything written to the file so far is on disk, through whichever descriptor. */
+  sync(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      fdatasync(this.#descriptor, (error) => (error ? reject(error) : resolve()));
+    });
   }
 
   close(): void {
