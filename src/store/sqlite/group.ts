@@ -2,6 +2,7 @@ import { RoundRobin, type WaitingItem } from "../../base/round-robin.ts";
 import { type CommitWork, type SqlValue, StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
 import { RowSeals } from "../seals/seals.ts";
 import { type Connection, sqliteCode } from "./connection.ts";
+import { refusalOf, unavailable } from "./engine-errors.ts";
 
 /**
  * Maximum number of transactions committed with one sync. More would block the event loop for too long; fewer would
@@ -83,6 +84,7 @@ export class GroupCommit {
   #idle: (() => void)[] = [];
   #last: ((tx: Tx) => Promise<void>) | null = null;
   #between: (() => void)[] = [];
+  #unsynced: PromiseWithResolvers<void> | null = null;
 
   /** @param cpuMs the time that this thread has used so far, in milliseconds */
   constructor(
@@ -144,6 +146,14 @@ export class GroupCommit {
     });
   }
 
+  /**
+   * Resolves once the last commit is on disk and has been reported. Null if it has: until then, readers would see what
+   * this process does not know yet, and what a power failure can still take.
+   */
+  get syncing(): Promise<void> | null {
+    return this.#unsynced?.promise ?? null;
+  }
+
   /** Accepts no more jobs, and resolves when none is waiting. */
   async end(): Promise<void> {
     this.#ended = true;
@@ -186,8 +196,12 @@ export class GroupCommit {
         if (group.length === GROUP_LIMIT || this.#cpuMs() >= end) break;
       }
       if (this.#connection.database.inTransaction) await this.#end(shared, written);
-      // Meanwhile the event loop does other work, except the next group: groups are reported in order.
-      if (written.length > 0) await this.#guard.sync();
+      if (written.length > 0) {
+        // Meanwhile the event loop does other work, except the next group: groups are reported in order.
+        this.#unsynced = Promise.withResolvers();
+        await this.#guard.sync();
+      }
+      for (const tx of written) tx.committed();
     } catch (error) {
       this.#rollback();
       this.#guard.failed();
@@ -199,8 +213,10 @@ export class GroupCommit {
         const own = outcomes[index];
         return () => job.settle(own?.ok === false ? own : { ok: false, error: failure });
       });
+    } finally {
+      this.#unsynced?.resolve();
+      this.#unsynced = null;
     }
-    for (const tx of written) tx.committed();
     return group.map((job, index) => () => job.settle(outcomes[index] as TransactionOutcome));
   }
 
@@ -367,31 +383,3 @@ class OpenTx implements Tx {
 }
 
 const BUSY = /^SQLITE_BUSY/;
-/**
- * Includes a trigger's refusal: the ledger's guards only refuse what this program never does while it is the only
- * writer.
- */
-const UNAVAILABLE =
-  /^SQLITE_(FULL|READONLY|IOERR|BUSY|LOCKED|CORRUPT|NOTADB|CANTOPEN|NOMEM|PROTOCOL|CONSTRAINT_TRIGGER)/;
-
-export function isEngineError(error: unknown): boolean {
-  return UNAVAILABLE.test(sqliteCode(error));
-}
-
-/** The engine's error, which others may have wrapped. */
-function causeOf(error: unknown): unknown {
-  return error instanceof Error && sqliteCode(error) === "" && error.cause !== undefined
-    ? causeOf(error.cause)
-    : error;
-}
-
-/** An error of the engine as the store's own; other errors are returned unchanged. */
-function refusalOf(error: unknown): unknown {
-  return isEngineError(error) ? unavailable(error) : error;
-}
-
-/** Never passes the error itself on: if a group is lost, one job's error must not be shown to the others. */
-function unavailable(error: unknown): StoreUnavailable {
-  const cause = causeOf(error);
-  return new StoreUnavailable(`the store cannot be written (${sqliteCode(cause) || "unknown"})`, cause);
-}

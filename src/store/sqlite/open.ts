@@ -4,7 +4,8 @@ import { type Db, type Sql, StoreUnavailable } from "../db.ts";
 import type { Disturbance, FileStore } from "../file-store.ts";
 import { RowSeals } from "../seals/seals.ts";
 import { type Connection, openReader, openWriter, sqliteCode } from "./connection.ts";
-import { GroupCommit, isEngineError } from "./group.ts";
+import { isEngineError } from "./engine-errors.ts";
+import { GroupCommit } from "./group.ts";
 import { migrate } from "./migrate.ts";
 import { openSeals, type SealOptions } from "./open-seals.ts";
 import { readsInTurn, urgentReads } from "./reads.ts";
@@ -41,9 +42,9 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
   const group = new GroupCommit(writer, { guard: watch, seals });
   const run: Sql["run"] = (sql, params) => group.submit((tx) => tx.run(sql, params), { single: true });
   return {
-    ...readsInTurn(reader),
+    ...readsInTurn({ reader, commits: group }),
     seals,
-    urgent: { ...urgentReads(reader), seals, run },
+    urgent: { ...urgentReads({ reader, commits: group }), seals, run },
     vectors,
     wasLeftOpen,
     get mustReopen() {

@@ -9,20 +9,30 @@ const PER_ROW = 1024;
 /** Shorter results do not count as part of a turn. */
 const SHORT_BYTES = 4 * 1024;
 
+/** Reads outside transactions. They wait while a commit is being synced (`GroupCommit.syncing`). */
+export interface ReadSources {
+  readonly reader: Connection;
+  readonly commits: { readonly syncing: Promise<void> | null };
+}
+
 /**
- * Reads outside transactions. Reading a text of megabytes takes milliseconds, and so does what follows, such as
+ * Reading a text of megabytes takes milliseconds, and so does what follows, such as
  * parsing it. So reads take turns: once long rows have used up a turn of the event loop, further reads wait for a later
  * one, and workspaces take turns.
  */
-export function readsInTurn(reader: Connection): Pick<Sql, "all" | "get"> {
-  const { all, get } = urgentReads(reader);
+export function readsInTurn(sources: ReadSources): Pick<Sql, "all" | "get"> {
+  const { all, get } = urgentReads(sources);
+  const { commits } = sources;
   return {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {
+      // Before its turn: those that have waited for a sync begin together.
+      while (commits.syncing) await commits.syncing;
       const turn = readTurn(workspaceOf(params));
       if (turn) await turn;
       return all<Row>(sql, params);
     },
     async get<Row>(sql: string, params?: readonly SqlValue[]) {
+      while (commits.syncing) await commits.syncing;
       const turn = readTurn(workspaceOf(params));
       if (turn) await turn;
       return get<Row>(sql, params);
@@ -31,14 +41,16 @@ export function readsInTurn(reader: Connection): Pick<Sql, "all" | "get"> {
 }
 
 /** Reads that wait for no turn, and count like all others. */
-export function urgentReads(reader: Connection): Pick<Sql, "all" | "get"> {
+export function urgentReads({ reader, commits }: ReadSources): Pick<Sql, "all" | "get"> {
   return {
     async all<Row>(sql: string, params?: readonly SqlValue[]) {
+      while (commits.syncing) await commits.syncing;
       const rows = read(() => reader.all<Row>(sql, params));
       count(rows);
       return rows;
     },
     async get<Row>(sql: string, params?: readonly SqlValue[]) {
+      while (commits.syncing) await commits.syncing;
       const row = read(() => reader.get<Row>(sql, params));
       count([row]);
       return row;
