@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { CommitWork, Tx } from "../../src/store/db.ts";
+import type { CommitWork, Sql, Tx } from "../../src/store/db.ts";
+import { openReader } from "../../src/store/sqlite/connection.ts";
 import { GroupCommit } from "../../src/store/sqlite/group.ts";
+import { readsInTurn, urgentReads } from "../../src/store/sqlite/reads.ts";
 import { until } from "../support/until.ts";
 import { type Bench, openBench, outcomes } from "./support.ts";
 
@@ -128,6 +130,32 @@ test("is answered once its commit is on disk, and the next group begins only the
   syncs[1]?.();
   await Promise.all([first, second]);
   expect(seen).toEqual(["begun 1", "committed 1", "answered 1", "begun 2", "committed 2", "answered 2"]);
+});
+
+test("reads wait for the sync, and for what is reported after it", async () => {
+  const synced = Promise.withResolvers<void>();
+  const guard = { look() {}, failed() {}, sync: () => synced.promise, refusal: null };
+  const group = new GroupCommit(bench.writer, { guard });
+  const reader = openReader(bench.path);
+  const sources = { reader, commits: group };
+  const seen: string[] = [];
+  const read = async (name: string, { get }: Pick<Sql, "get">) => {
+    const row = await get<{ rows: number }>("SELECT COUNT(*) AS rows FROM t");
+    seen.push(`${name}: ${row?.rows}`);
+  };
+  const write = group.submit(async (tx) => {
+    tx.onCommit(() => void seen.push("reported"));
+    await tx.run(put(1).sql, put(1).params);
+  }, {});
+  await until(() => group.syncing !== null);
+  const reads = [read("in turn", readsInTurn(sources)), read("urgent", urgentReads(sources))];
+  for (let turn = 0; turn < 5; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
+  expect(seen).toEqual([]);
+  synced.resolve();
+  await Promise.all([write, ...reads]);
+  expect(seen[0]).toBe("reported");
+  expect(seen.slice(1).sort()).toEqual(["in turn: 1", "urgent: 1"]);
+  reader.close();
 });
 
 test("a group in which nothing was written syncs nothing", async () => {
