@@ -1,7 +1,6 @@
 import { dispatchTask } from "./api/dispatch-task.ts";
 import { readAgent } from "./api/read-agent.ts";
 import { runTasks } from "./api/run-tasks.ts";
-import { start } from "./api/start.ts";
 import { firstPage } from "./console/first-page.ts";
 import { streaming } from "./console/streaming.ts";
 import type { Figure } from "./figures.ts";
@@ -30,6 +29,7 @@ import { runs } from "./run/runs.ts";
 import { statements } from "./run/statements.ts";
 import { syncs } from "./run/syncs.ts";
 import { writes } from "./run/writes.ts";
+import { idleMemory, starts } from "./start/starts.ts";
 import { crowd } from "./stream/crowd.ts";
 import { fanOut } from "./stream/fan-out.ts";
 import { quiet } from "./stream/quiet.ts";
@@ -49,7 +49,10 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
     "reading an agent": readAgent,
     "dispatching tasks": dispatchTask,
     "running tasks": runTasks,
-    starting: start,
+  },
+  start: {
+    starting: starts,
+    "idle memory": idleMemory,
   },
   run: {
     "task runs": runs,

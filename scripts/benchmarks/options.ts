@@ -28,7 +28,7 @@ export const USAGE = `Usage: scripts/bench [area] [--json] [--binary] [--seconds
 Areas: ${names.join(", ")}. Without one, all of them.
 
   --json             one JSON document on standard output instead of the table (scripts/benchmarks/README.md)
-  --binary           measure dist/gatehouse, as scripts/build makes it, instead of the sources
+  --binary           measure dist/gatehouse, as scripts/build makes it, instead of the sources; area start always does
   --seconds N        length of each round, 0.2 to 60 (default 2)
   --rounds N         rounds of each contender, 1 to 50 (default 5); a warm-up round comes before
   --only NAMES       only scenarios whose name contains one of these, such as voltagent,mastra
@@ -111,7 +111,9 @@ export function parseOptions(
     else if (!names.includes(arg)) return `there is no area ${arg}; there are: ${names.join(", ")}`;
     else options = { ...options, areas: [arg] };
   }
-  if (options.areas.length === 1 && options.areas[0] === "peers") options = { ...options, peers: true };
+  const [area, ...others] = options.areas;
+  if (others.length === 0 && area === "peers") options = { ...options, peers: true };
+  if (others.length === 0 && area === "start") options = { ...options, binary: true };
   if (!options.areas.some((area) => scenariosOf(area).some((scenario) => isChosen(scenario, options)))) {
     return `no scenario is called that; there are: ${options.areas.flatMap(scenariosOf).join(", ")}`;
   }

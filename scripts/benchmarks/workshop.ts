@@ -9,6 +9,7 @@ import { Tracer } from "./processes/tracer.ts";
 import { cpuMicrosOf } from "./processes/usage.ts";
 import { Worker } from "./processes/worker.ts";
 import { type bareConfig, type bareMcpConfig, listening, type proxyConfig } from "./servers/config.ts";
+import { type Launch, launch } from "./start/launch.ts";
 import type { FilledVault } from "./vault/searchers.ts";
 
 export interface WorkshopOptions {
@@ -127,6 +128,16 @@ export class Workshop {
   program(options: ProgramOptions): Promise<ProgramServer> {
     const command = onCore(this.#cores, "server", options.command);
     return ProgramServer.start(this.#household, { ...options, command });
+  }
+
+  /** Starts a program on all cores, and measures its start. `command` is told the port to listen on. */
+  launch(folder: string, command: (port: number) => readonly string[]): Promise<Launch> {
+    return launch(this.#household, folder, command);
+  }
+
+  /** Removes a folder before the end. */
+  remove(folder: string): void {
+    this.#household.remove(folder);
   }
 
   /** Starts a program that watches a process. */

@@ -6,7 +6,8 @@ import { systemRandom } from "../../../src/base/ids.ts";
 import type { Household } from "./household.ts";
 
 const ROOT = join(import.meta.dir, "..", "..", "..");
-const BINARY = join(ROOT, "dist", "gatehouse");
+/** What `scripts/build` makes. */
+export const BINARY = join(ROOT, "dist", "gatehouse");
 const READY_MS = 30_000;
 const READY = /^\{.*"message":"gatehouse is ready".*"url":"http:\/\/127\.0\.0\.1:(\d+)".*\}$/m;
 const ERROR_EXCERPT = 2_000;

@@ -19,6 +19,14 @@ export function cpuMicrosOf(pids: readonly number[]): number | null {
   return sum(pids.map(cpuMicros));
 }
 
+/** Microseconds of CPU that those threads have used that still run. Finer than `cpuMicros`, for the first moments. */
+export function threadMicros(pid: number): number | null {
+  const times = readProcFolder(pid, "task").map((thread) => readProc(pid, `task/${thread}/schedstat`));
+  // The first field of schedstat (Linux's sched-stats document) is in nanoseconds.
+  const nanos = sum(times.map((text) => (text === null ? null : Number(text.split(" ")[0]))));
+  return nanos === null || !(nanos > 0) ? null : nanos / 1_000;
+}
+
 /** Resident bytes of several processes together. Memory that they share counts once for each. */
 export function residentBytesOf(pids: readonly number[]): number | null {
   return sum(pids.map(residentBytes));
@@ -33,6 +41,12 @@ export function residentBytes(pid: number): number | null {
       : (/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? Number.NaN),
   );
   return Number.isFinite(kibibytes) && kibibytes > 0 ? kibibytes * 1024 : null;
+}
+
+/** Resident bytes, of which those that several processes use count in proportion. */
+export function proportionalBytes(pid: number): number | null {
+  const kibibytes = /^Pss:\s+(\d+) kB/m.exec(readProc(pid, "smaps_rollup") ?? "")?.[1];
+  return kibibytes === undefined ? null : Number(kibibytes) * 1024;
 }
 
 /** Resident bytes of the process and all its descendants. */
