@@ -1,7 +1,7 @@
 /**
  * No statement reads a table that grows with history as a whole, apart from those listed here. A gateway is used in
- * every way that reads or writes rows, and started again. The vault's threads have their own test
- * (test/vault/plans.test.ts), and so have the filters of lists.
+ * every way that reads or writes rows, each of which must succeed, and started again. The vault's threads have their
+ * own test (test/vault/plans.test.ts).
  */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, setDefaultTimeout, spyOn, test } from "bun:test";
@@ -96,7 +96,7 @@ async function useEverything(): Promise<void> {
 }
 
 async function statusOf(gateway: TestGateway, id: string): Promise<string> {
-  return (await gateway.call("GET", `/v1/tasks/${id}`)).body.status;
+  return (await must(gateway, "GET", `/v1/tasks/${id}`)).status;
 }
 
 /** @returns the id of a task that has ended */
@@ -114,13 +114,13 @@ async function work(gateway: TestGateway): Promise<string> {
   await ended(gateway, await dispatch(gateway, { agent: "quick", continues: task, prompt: "and?" }));
   const asking = await dispatch(gateway, { agent: "careful", tools: ["time.now"] });
   await until(async () => (await statusOf(gateway, asking)) === "awaiting_approval");
-  const [approval] = (await gateway.call("GET", "/v1/approvals")).body.data;
+  const [approval] = (await must(gateway, "GET", "/v1/approvals")).data;
   await post(`/v1/tasks/${asking}/approvals/${approval.call_id}`, {
     ...{ decision: "approve", reason: "fine", arguments_hash: approval.arguments_hash },
   });
   await ended(gateway, asking);
   const cancelled = await dispatch(gateway, { agent: "careful", tools: ["time.now"] });
-  await gateway.call("POST", `/v1/tasks/${cancelled}/cancel`);
+  await must(gateway, "POST", `/v1/tasks/${cancelled}/cancel`);
   await post("/v1/tools/time.now/call", {});
   const messages = [{ role: "user", content: "hi" }];
   await post("/v1/chat/completions", { model: "up/a", messages });
@@ -132,6 +132,8 @@ async function work(gateway: TestGateway): Promise<string> {
 }
 
 interface Ids {
+  /** The entry of a client's model call. */
+  readonly entry: number;
   readonly document: string;
   readonly schedule: string;
   readonly response: string;
@@ -153,55 +155,72 @@ async function others(gateway: TestGateway, task: string): Promise<Ids> {
   await post(`/v1/tokens/${token}/rotate`, {});
   await must(gateway, "DELETE", `/v1/tokens/${token}`);
   const response = await post("/v1/responses", { model: "up/a", input: "hi", background: true });
-  await until(
-    async () => (await gateway.call("GET", `/v1/responses/${response}`)).body.status === "completed",
-  );
-  const { body } = await gateway.call("GET", "/v1/ledger?action=task.dispatch");
-  const dispatched = body.data.find((entry: { task?: string }) => entry.task === task);
+  await until(async () => (await must(gateway, "GET", `/v1/responses/${response}`)).status === "completed");
+  const { data } = await must(gateway, "GET", "/v1/ledger?action=task.dispatch");
+  const dispatched = data.find((entry: { task?: string }) => entry.task === task);
   await must(gateway, "DELETE", `/v1/ledger/${dispatched.seq}/payload`);
-  return { document, schedule, response };
+  const called = await must(gateway, "GET", "/v1/ledger?action=model.call&outside_tasks=true");
+  return { entry: called.data[0].seq, document, schedule, response };
 }
 
 /** Every GET of the documented interface, and lists with each of their filters. */
 async function readEverything(gateway: TestGateway, ids: Ids & { readonly task: string }): Promise<void> {
-  const { paths } = (await gateway.call("GET", "/openapi.json")).body;
-  for (const [path, operations] of Object.entries<Record<string, Operation>>(paths)) {
-    const { get } = operations;
+  const { paths } = (await must(gateway, "GET", "/openapi.json")) as { paths: Record<string, Operations> };
+  for (const [path, { get }] of Object.entries(paths)) {
     if (!get || STREAMS.test(path)) continue;
-    await gateway.call(
-      "GET",
-      path.replace(/\{(\w+)\}/g, (_, name) => pathValue(path, name, ids)),
-    );
-    for (const { name, in: place } of get.parameters ?? []) {
-      const value = FILTERS[name];
-      if (place === "query" && value !== undefined) await gateway.call("GET", `${path}?${name}=${value}`);
+    const one = path.replace(/\{(\w+)\}/g, (_, name) => String(pathValue(path, name, ids)));
+    const query = (get.parameters ?? []).filter((parameter) => parameter.in === "query");
+    const needed = query.filter(({ required }) => required).map(({ name }) => pair(path, name));
+    await must(gateway, "GET", `${one}?${needed.join("&")}`);
+    for (const { name, required } of query) {
+      if (required || filterOf(path, name) === undefined) continue;
+      await must(gateway, "GET", `${one}?${[...needed, pair(path, name)].join("&")}`);
     }
   }
 }
 
-interface Operation {
-  readonly parameters?: readonly { readonly name: string; readonly in: string }[];
+interface Operations {
+  readonly get?: { readonly parameters?: readonly Parameter[] };
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly required?: boolean;
 }
 
 /** They would not end. */
 const STREAMS = /^\/v1\/events$|^\/mcp|\/sse$/;
 const FILTERS: Readonly<Record<string, string>> = {
   ...{ agent: "quick", status: "succeeded", action: "task.dispatch", tool: "time.now", order: "desc" },
-  ...{ from: "2026-01-01T00:00:00Z", scope: "support", type: "task.finished" },
+  ...{ from: "2026-01-01T00:00:00Z", scope: "support", source_uri: "none", actor: "system", tier: "1" },
+  ...{ outside_tasks: "true", date: "2026-01-01", by: "agent", step: "1d" },
+};
+/** Where a filter of that name has other values. */
+const OWN_FILTERS: Readonly<Record<string, string>> = {
+  "/v1/approvals status": "decided",
+  "/v1/ledger/consistency from": "2",
+  "/v1/usage from": new Date(Date.now() - 86_400_000).toISOString(),
 };
 
-function pathValue(
-  path: string,
-  name: string,
-  { document, schedule, response, task }: Ids & { readonly task: string },
-) {
-  if (name === "seq") return "3";
-  if (name === "name") return "quick";
-  if (path.includes("/documents")) return document;
-  if (path.includes("/schedules")) return schedule;
-  return path.includes("/responses") ? response : task;
+function filterOf(path: string, name: string): string | undefined {
+  return OWN_FILTERS[`${path} ${name}`] ?? FILTERS[name];
 }
 
+function pair(path: string, name: string): string {
+  return `${name}=${encodeURIComponent(filterOf(path, name) ?? "")}`;
+}
+
+function pathValue(path: string, name: string, ids: Ids & { readonly task: string }): string | number {
+  if (name === "seq") return ids.entry;
+  if (name === "name") return "quick";
+  if (path.includes("/documents")) return ids.document;
+  if (path.includes("/schedules")) return ids.schedule;
+  if (path.includes("/models")) return "up/a";
+  return path.includes("/responses") ? ids.response : ids.task;
+}
+
+/** The body of an answer that is not an error: an error explains no statement. */
 async function must(gateway: TestGateway, method: string, path: string, body?: object) {
   const answer = await gateway.call(method, path, body === undefined ? {} : { body });
   if (answer.status >= 300)
