@@ -15,6 +15,7 @@ interface Untold {
  */
 export class SegmentSharing<Thread> {
   readonly #limit: number;
+  /** Bytes of all cached segments. */
   #bytes = 0;
   /** Bytes of the cached segments by key, least recently used first. */
   readonly #sizes = new Map<number, number>();
@@ -23,11 +24,6 @@ export class SegmentSharing<Thread> {
   /** `limit`: how many bytes of segments the threads may cache together. */
   constructor(limit: number) {
     this.#limit = limit;
-  }
-
-  /** Bytes of the cached segments. */
-  get bytes(): number {
-    return this.#bytes;
   }
 
   join(thread: Thread): void {
