@@ -1,5 +1,4 @@
 import type { ProviderModels, ProviderSetup } from "./provider-models.ts";
-import { quickChunks } from "./quick-chunks.ts";
 
 export async function openAiCompatible({
   name,
@@ -9,19 +8,11 @@ export async function openAiCompatible({
   fetch,
 }: ProviderSetup): Promise<ProviderModels> {
   const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+  const { chatCompletions } = await import("./chat-completions/model.ts");
   const key = apiKey === undefined ? {} : { apiKey };
-  const provider = createOpenAICompatible({
-    name,
-    baseURL,
-    headers,
-    fetch,
-    includeUsage: true,
-    // Without this, a schema for the answer would not be sent.
-    supportsStructuredOutputs: true,
-    ...key,
-  });
+  const provider = createOpenAICompatible({ name, baseURL, headers, fetch, ...key });
   return {
-    language: (model) => quickChunks(provider.chatModel(model)),
+    language: chatCompletions({ name, baseURL, headers, fetch, ...key }),
     embedding: (model) => provider.embeddingModel(model),
   };
 }
