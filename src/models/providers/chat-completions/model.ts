@@ -65,8 +65,8 @@ export function chatCompletions({
 
 /**
  * The package's model, except that streamed answers are read by `partStream`. The package makes the request and reads
- * whole answers. It would pass each event of a streamed answer through five streams and a schema of zod, which takes
- * 18 % of the processor time of a task's run.
+ * whole answers. It would pass each event of a streamed answer through five streams and a schema of zod, which added
+ * 16 % to the processor time of a task's run with an answer of 8 chunks.
  */
 class ChatCompletionsModel extends OpenAICompatibleChatLanguageModel {
   override async doStream(options: LanguageModelV4CallOptions): Promise<LanguageModelV4StreamResult> {
