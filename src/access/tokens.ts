@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { type Ids, isId, type RandomSource } from "../base/ids.ts";
 import { Signal } from "../base/signal.ts";
+import { containsSql } from "../store/common-sql.ts";
 import type { Db, Sql, Tx } from "../store/db.ts";
 import type { Caller, ToolsMode } from "./caller.ts";
 import { CallerCache } from "./caller-cache.ts";
@@ -249,8 +250,8 @@ export function createTokens(
       for (let before = "tok~"; ; ) {
         const row = await db.get<TokenRow>(
           `${SELECT_TOKEN} WHERE t.workspace_id = $1 AND t.revoked_at IS NULL AND t.agent_id IS NULL AND t.person IS NULL
-           AND t.scopes LIKE $2 AND (t.expires_at IS NULL OR t.expires_at > $3) AND t.id < $4 ORDER BY t.id DESC LIMIT 1`,
-          [workspaceId, '%"admin"%', clock.now(), before],
+           AND ${containsSql("t.scopes", "$2")} AND (t.expires_at IS NULL OR t.expires_at > $3) AND t.id < $4 ORDER BY t.id DESC LIMIT 1`,
+          [workspaceId, '"admin"', clock.now(), before],
         );
         if (!row) return undefined;
         if (db.seals.fits("tokens", row)) return { id: row.id, secretHash: row.secret_hash };

@@ -14,6 +14,7 @@ import type { RandomSource } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Detail } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { containsSql } from "../store/common-sql.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { LedgerHistories } from "./ledger-histories.ts";
 
@@ -45,10 +46,10 @@ export async function ensureAdmin(
   if (!workspace) throw new Error("there is no default workspace");
   const { id: workspaceId } = workspace;
   if (configured === undefined) {
-    const made = await db.get("SELECT 1 FROM tokens WHERE workspace_id = $1 AND scopes LIKE $2 LIMIT 1", [
-      workspaceId,
-      '%"admin"%',
-    ]);
+    const made = await db.get(
+      `SELECT 1 AS made FROM tokens WHERE workspace_id = $1 AND ${containsSql("scopes", "$2")} LIMIT 1`,
+      [workspaceId, '"admin"'],
+    );
     // The rows may have been deleted or changed; the ledger shows that there was one.
     if (made || histories.of(workspaceId).hasAdmin) return null;
   } else {

@@ -23,10 +23,8 @@ export async function endReplayedTokens(
     const history = histories.of(workspaceId);
     if (!history.hasEndedTokens) continue;
     const rows = await db.all<{ id: string; rotations: number }>(
-      // Reads the table itself: somebody may have left rows out of another index. (For a table WITHOUT ROWID, whose
-      // rows are in its primary key, SQLite ignores NOT INDEXED.)
-      `SELECT id, rotations FROM tokens INDEXED BY sqlite_autoindex_tokens_1
-       WHERE workspace_id = $1 AND revoked_at IS NULL`,
+      // Reads the table itself, since somebody may have left rows out of an index: SQLite uses no index for `+column`.
+      "SELECT id, rotations FROM tokens WHERE +workspace_id = $1 AND +revoked_at IS NULL",
       [workspaceId],
     );
     const replayed = rows.filter((row) => history.isOutdated(row));

@@ -77,12 +77,11 @@ export class TokenRenewal {
 
 /**
  * All rows of tokens that have not been revoked. Reads the table itself: a row that is missing from another index would
- * not be renewed, and would become invalid.
+ * not be renewed, and would become invalid. SQLite uses no index for `+column`.
  */
 function rowsOf(sql: Pick<Sql, "all">, workspaceId: number): Promise<TokenRow[]> {
   return sql.all(
-    `SELECT ${sealedColumns("tokens")} FROM tokens INDEXED BY sqlite_autoindex_tokens_1
-     WHERE workspace_id = $1 AND revoked_at IS NULL`,
+    `SELECT ${sealedColumns("tokens")} FROM tokens WHERE +workspace_id = $1 AND +revoked_at IS NULL`,
     [workspaceId],
   );
 }

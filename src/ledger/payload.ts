@@ -79,21 +79,31 @@ export async function readPayloads(
   );
   const excerpts: PayloadExcerpt[] = [];
   for (const { kind } of kept) {
-    // SQLite cuts the excerpt, because a slice of a JavaScript string would keep the whole string in memory.
-    const found = await sql.get<PayloadExcerpt & { salt: Uint8Array; body: Uint8Array }>(
-      `SELECT salt, CAST(body AS BLOB) AS body, substr(body, 1, $4) AS text, length(body) AS characters FROM payloads
-       WHERE workspace_id = $1 AND seq = $2 AND kind = $3`,
-      [workspaceId, seq, kind, most],
+    const found = await sql.get<{ salt: Uint8Array; body: string }>(
+      "SELECT salt, body FROM payloads WHERE workspace_id = $1 AND seq = $2 AND kind = $3",
+      [workspaceId, seq, kind],
     );
     // The text may have been erased during the wait.
     if (!found) continue;
-    const { salt, body, text, characters } = found;
-    if (!isHashOf(hashes[kind], salt, body)) {
+    const body = Buffer.from(found.body);
+    if (!isHashOf(hashes[kind], found.salt, body)) {
       throw new LedgerChanged(`the stored ${kind} of entry ${seq} does not match the ledger`, seq);
     }
-    excerpts.push({ kind, text, characters });
+    excerpts.push({ kind, ...excerptOf(body, most) });
   }
   return excerpts;
+}
+
+/** Cut from the bytes, because a slice of a JavaScript string would keep the whole string in memory. */
+function excerptOf(body: Buffer, most: number): Pick<PayloadExcerpt, "text" | "characters"> {
+  let [characters, end] = [0, body.length];
+  for (let at = 0; at < body.length; at++) {
+    // The other bytes of a character begin with the bits 10.
+    if (((body[at] as number) & 0xc0) === 0x80) continue;
+    if (characters === most) end = at;
+    characters += 1;
+  }
+  return { text: body.toString("utf8", 0, end), characters };
 }
 
 /** Rows per statement if there are many texts. */

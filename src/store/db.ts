@@ -2,9 +2,8 @@ import type { RowSeals } from "./seals/seals.ts";
 
 /**
  * The store's interface: asynchronous, in SQL that SQLite and PostgreSQL share (`$1` parameters, `RETURNING`, `ON
- * CONFLICT`), with times as integer milliseconds and JSON as text. Three things are specific to SQLite: the vault's
- * vector tables (`vault/rows/spaces.ts`), its index in the workers, and the search for quotes
- * (`tasks/erasure/quoted-payloads.ts`).
+ * CONFLICT`), with times as integer milliseconds and JSON as text. Specific to SQLite are only the vault's vector tables
+ * (`vault/rows/spaces.ts`) and its index in the workers.
  */
 export type SqlValue = string | number | null | Uint8Array;
 

@@ -60,7 +60,7 @@ export async function countConnectors(
   workspaceId: number,
 ): Promise<{ readonly count: number; readonly bytes: number }> {
   const count =
-    "SELECT count(*) AS count, coalesce(sum(length(definition)), 0) AS bytes FROM connectors WHERE workspace_id = $1";
+    "SELECT count(*) AS count, coalesce(sum(octet_length(definition)), 0) AS bytes FROM connectors WHERE workspace_id = $1";
   return (await sql.get<{ count: number; bytes: number }>(count, [workspaceId])) ?? { count: 0, bytes: 0 };
 }
 

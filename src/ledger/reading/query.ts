@@ -127,14 +127,6 @@ function keysOf(filter: EntryFilter): string[] {
   return keys;
 }
 
-/**
- * SQL for a field of an entry. Null if the bytes are not JSON; without that check, which costs 1 µs per entry, SQLite
- * would fail the whole query.
- */
-export function entryField(bytes: string, field: string): string {
-  return `CASE WHEN json_valid(${bytes}) THEN ${bytes}->>'${field}' END`;
-}
-
 export async function findEntry(
   db: Pick<Sql, "get">,
   workspaceId: number,

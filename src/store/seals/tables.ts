@@ -138,7 +138,9 @@ export const SEALED_TABLES = {
     key: ["key"],
     columns: ["value"],
     sealed:
-      "key = 'seals' OR key LIKE 'quoted/%' OR key LIKE 'payload_expiry:%' OR key LIKE 'ledger_history:%'",
+      // Ranges instead of LIKE, which ignores case only in SQLite: `0` follows `/`, and `;` follows `:`.
+      "key = 'seals' OR key >= 'quoted/' AND key < 'quoted0' OR key >= 'payload_expiry:' AND key < 'payload_expiry;'" +
+      " OR key >= 'ledger_history:' AND key < 'ledger_history;'",
   },
 } as const satisfies Readonly<Record<string, SealedTable>>;
 

@@ -4,6 +4,8 @@ import type { CatalogueTool } from "../../connectors/catalogue.ts";
 import { definitionHash } from "../../connectors/tools/definition.ts";
 import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
+import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
+import { findEntry } from "../../ledger/reading/query.ts";
 import type { Tx } from "../../store/db.ts";
 import type { Task } from "../task.ts";
 import type { ProvenApproval } from "./proven.ts";
@@ -124,10 +126,8 @@ export async function shownBy(
   workspaceId: number,
   seq: number,
 ): Promise<Pick<Approval, "argumentsHash" | "presentedAt">> {
-  const row = await tx.get<{ hash: string | null; ts: string }>(
-    "SELECT bytes->>'input_hash' AS hash, bytes->>'ts' AS ts FROM ledger WHERE workspace_id = $1 AND seq = $2",
-    [workspaceId, seq],
-  );
-  if (row?.hash == null) throw new Error(`the entry ${seq} has no arguments`);
-  return { argumentsHash: row.hash, presentedAt: Date.parse(row.ts) };
+  const entry = await findEntry(tx, workspaceId, seq);
+  const { input_hash: argumentsHash, ts } = parsedEntry(entry?.bytes ?? "");
+  if (argumentsHash === undefined || ts === undefined) throw new Error(`the entry ${seq} has no arguments`);
+  return { argumentsHash, presentedAt: Date.parse(ts) };
 }

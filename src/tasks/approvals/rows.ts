@@ -236,7 +236,7 @@ export async function changeArguments(
 export async function countPending(sql: Pick<Sql, "get">, workspaceId: number): Promise<number> {
   const row = await sql.get<{ pending: number }>(
     `SELECT COUNT(*) AS pending FROM
-       (SELECT 1 FROM approvals WHERE workspace_id = $1 AND status = 'pending' LIMIT $2) AS some`,
+       (SELECT 1 FROM approvals WHERE workspace_id = $1 AND status = 'pending' LIMIT $2) AS counted`,
     [workspaceId, PENDING_LIMIT],
   );
   return row?.pending ?? 0;

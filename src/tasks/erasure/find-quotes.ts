@@ -3,7 +3,7 @@ import { endOfSlice } from "../../ledger/erase.ts";
 import type { ErasedPayload } from "../../ledger/proof/erasure.ts";
 import { type LedgerLists, requireSigned } from "../../ledger/reading/lists.ts";
 import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
-import { entryField } from "../../ledger/reading/query.ts";
+import { containsSql } from "../../store/common-sql.ts";
 import type { Db } from "../../store/db.ts";
 import { requestSeqOf } from "./client-requests.ts";
 import { type ErasedQuotes, erasedQuotes } from "./recorded-quotes.ts";
@@ -34,8 +34,9 @@ export interface QuotedTexts {
   readonly others: ErasedPayload[];
 }
 
-interface QuotingTaskRow extends ErasedPayload {
-  readonly holds: number;
+/** A stored text with the fields of its entry. */
+interface QuotingText extends ErasedPayload {
+  readonly holds: boolean;
   readonly task: string | null;
   readonly call: string | null;
   readonly tool: string | null;
@@ -47,19 +48,6 @@ interface QuotingTaskRow extends ErasedPayload {
   readonly response: string | null;
   readonly hash: string | null;
 }
-
-const [TASK, CALL, TOOL, REF, ACTION, REQUEST, DIALECT, RESPONSE, ASKED, ANSWERED] = [
-  entryField("l.bytes", "task"),
-  entryField("l.bytes", "$.detail.call"),
-  entryField("l.bytes", "tool"),
-  entryField("l.bytes", "ref"),
-  entryField("l.bytes", "action"),
-  entryField("l.bytes", "request_id"),
-  entryField("l.bytes", "$.detail.dialect"),
-  entryField("l.bytes", "$.detail.response"),
-  entryField("l.bytes", "input_hash"),
-  entryField("l.bytes", "output_hash"),
-];
 
 const NOTHING_ERASED: ErasedQuotes = { tasks: new Set(), responses: [], links: [] };
 
@@ -142,25 +130,20 @@ export class QuoteSearch {
     return earlier.tasks;
   }
 
-  async #rows(to: number): Promise<readonly QuotingTaskRow[]> {
+  async #rows(to: number): Promise<readonly QuotingText[]> {
     const { db, lists } = this.#parts;
     const { workspaceId, document } = this.#subject;
-    const rows = await db.all<QuotingTaskRow>(
-      `SELECT p.seq, p.kind,
-         (p.kind = 'output' OR (${ACTION} IN ('model.call', 'model.count', 'response.dispatch') AND ${TASK} IS NULL))
-           AND instr(p.body, $4) > 0 AS holds,
-         ${TASK} AS task, ${CALL} AS call, ${TOOL} AS tool, ${REF} AS ref, ${ACTION} AS action,
-         ${REQUEST} AS request, ${DIALECT} AS dialect, ${RESPONSE} AS response,
-         CASE p.kind WHEN 'input' THEN ${ASKED} ELSE ${ANSWERED} END AS hash
+    const rows = await db.all<TextRow>(
+      `SELECT p.seq, p.kind, l.bytes, CASE WHEN ${containsSql("p.body", "$4")} THEN 1 ELSE 0 END AS holds
        FROM payloads AS p JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
        WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 ORDER BY p.seq, p.kind`,
       [workspaceId, this.#after, to, document],
     );
     await requireSigned(lists, workspaceId, rows);
-    return rows;
+    return rows.map(quotingText);
   }
 
-  async #take(found: Map<string, QuotedTexts>, row: QuotingTaskRow): Promise<void> {
+  async #take(found: Map<string, QuotedTexts>, row: QuotingText): Promise<void> {
     const { before, tasks, whole } = this.#extent;
     const end = row.task === null ? undefined : tasks.get(row.task);
     const isMeant = end === undefined ? await this.#hasBegun(row) : row.seq <= end;
@@ -171,11 +154,11 @@ export class QuoteSearch {
     if (row.task !== null && !isAsked && (whole.has(row.task) || this.#readers?.has(row.task))) {
       begin(found, row.task);
     }
-    collect(found, this.#inputs, { ...row, holds: isFollowed ? 1 : row.holds });
+    collect(found, this.#inputs, { ...row, holds: isFollowed || row.holds });
   }
 
   /** Whether the call of a text began before the deletion. The request decides, although it may be tried again later. */
-  async #hasBegun({ seq, ref, holds, task, action, kind }: QuotingTaskRow): Promise<boolean> {
+  async #hasBegun({ seq, ref, holds, task, action, kind }: QuotingText): Promise<boolean> {
     const { before } = this.#extent;
     if ((ref ?? seq) < before) return true;
     const isAnswer = kind === "output" && action === "model.call" && task === null;
@@ -213,7 +196,7 @@ class QuotedConversations {
    * @param isMeant whether the call began before the deletion. Calls that continue a quoting conversation may be
    *   later
    */
-  async follows(row: QuotingTaskRow, isMeant: boolean): Promise<boolean> {
+  async follows(row: QuotingText, isMeant: boolean): Promise<boolean> {
     const { holds, kind, task, action, request, dialect, response } = row;
     const isClients = action === "model.call" || action === "response.dispatch";
     if (!isClients || task !== null || request === null) return false;
@@ -231,7 +214,7 @@ class QuotedConversations {
   }
 
   /** Notes a request that continues a quoted response. @returns whether it repeats text from one */
-  async #continues(row: QuotingTaskRow, request: string): Promise<boolean> {
+  async #continues(row: QuotingText, request: string): Promise<boolean> {
     if (this.#responses.isEmpty) return false;
     const { ids, repeated } = referencesIn((await this.#text(row)) ?? "");
     const isQuoting = (id: string) => this.#responses.has(id);
@@ -239,7 +222,7 @@ class QuotedConversations {
     return [...repeated].some(isQuoting);
   }
 
-  #text({ seq, kind, hash }: QuotingTaskRow): Promise<string | undefined> {
+  #text({ seq, kind, hash }: QuotingText): Promise<string | undefined> {
     return provenText(this.#db, { workspaceId: this.#workspaceId, seq, kind }, hash ?? undefined);
   }
 }
@@ -269,6 +252,37 @@ async function readersOf(
   return readers;
 }
 
+interface TextRow extends ErasedPayload {
+  readonly bytes: string;
+  readonly holds: number;
+}
+
+const CLIENTS_CALLS: ReadonlySet<string | undefined> = new Set([
+  "model.call",
+  "model.count",
+  "response.dispatch",
+]);
+
+function quotingText({ seq, kind, bytes, holds }: TextRow): QuotingText {
+  const { task, tool, ref, action, request_id, input_hash, output_hash, detail } = parsedEntry(bytes);
+  // The input of any other call only names the document.
+  const isSearched = kind === "output" || (CLIENTS_CALLS.has(action) && task === undefined);
+  const textAt = (name: string) => (typeof detail?.[name] === "string" ? detail[name] : null);
+  return {
+    ...{
+      seq,
+      kind,
+      holds: isSearched && holds === 1,
+      task: task ?? null,
+      tool: tool ?? null,
+      ref: ref ?? null,
+    },
+    ...{ action: action ?? null, request: request_id ?? null },
+    ...{ call: textAt("call"), dialect: textAt("dialect"), response: textAt("response") },
+    hash: (kind === "input" ? input_hash : output_hash) ?? null,
+  };
+}
+
 function begin(found: Map<string, QuotedTexts>, task: string): void {
   if (!found.has(task)) found.set(task, { first: null, intentSeq: 0, others: [] });
 }
@@ -281,11 +295,7 @@ interface WriteInput extends ErasedPayload {
 }
 
 /** Rows MUST be passed in order. `inputs` are the arguments of calls whose results have not been read yet. */
-function collect(
-  found: Map<string, QuotedTexts>,
-  inputs: Map<number, WriteInput>,
-  row: QuotingTaskRow,
-): void {
+function collect(found: Map<string, QuotedTexts>, inputs: Map<number, WriteInput>, row: QuotingText): void {
   const { seq, kind, holds, task, call, tool, ref } = row;
   const key = { seq, kind };
   const isWrite = tool === "vault.write";

@@ -9,7 +9,7 @@ import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import { type ErasedPayload, NAMED_AT_ONCE } from "../../ledger/proof/erasure.ts";
 import { type LedgerLists, requireSigned } from "../../ledger/reading/lists.ts";
 import { type ParsedEntry, parsedEntry } from "../../ledger/reading/parsed-entry.ts";
-import { entryField, ledgerSize } from "../../ledger/reading/query.ts";
+import { ledgerSize } from "../../ledger/reading/query.ts";
 import type { Db, Tx } from "../../store/db.ts";
 import type { Forgetting } from "../../store/forgetting.ts";
 import type { ApprovalEvidence } from "../approvals/evidence.ts";
@@ -262,15 +262,15 @@ async function payloadsOf({ db, lists }: EraserReads, task: Task): Promise<Erase
   for (let after = dispatchSeq - 1; ; ) {
     const end = await endOfSlice(db, workspaceId, after, last);
     if (end === null) return [...found, ...(await overridesOf({ db, lists }, task, last))];
-    const rows = await db.all<ErasedPayload>(
-      `SELECT p.seq, p.kind FROM payloads AS p
+    const rows = await db.all<ErasedPayload & { readonly bytes: string }>(
+      `SELECT p.seq, p.kind, l.bytes FROM payloads AS p
        JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
-       WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 AND ${entryField("l.bytes", "task")} = $4
-       ORDER BY p.seq, p.kind`,
-      [workspaceId, after, end, id],
+       WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 ORDER BY p.seq, p.kind`,
+      [workspaceId, after, end],
     );
-    await requireSigned(lists, workspaceId, rows);
-    found.push(...rows);
+    const own = rows.filter(({ bytes }) => parsedEntry(bytes).task === id);
+    await requireSigned(lists, workspaceId, own);
+    found.push(...own.map(({ seq, kind }) => ({ seq, kind })));
     after = end;
     const turn = takeWholeTurn(workspaceId);
     if (turn) await turn;

@@ -14,7 +14,7 @@ import type { LedgerFaults } from "../../ledger/faults.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { type LedgerLists, requireSigned } from "../../ledger/reading/lists.ts";
 import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
-import { entryField } from "../../ledger/reading/query.ts";
+import { inListSql, listsOf } from "../../store/common-sql.ts";
 import type { Db, Tx } from "../../store/db.ts";
 import type { Forgetting } from "../../store/forgetting.ts";
 import type { EventHub } from "../events/hub.ts";
@@ -214,16 +214,32 @@ export class PayloadExpiry {
   /** Tasks with payloads in this slice that ended after the last entry that is old enough. */
   async #goingOn({ workspaceId, run }: ExpiryProgress, after: number, end: number): Promise<string[]> {
     const { db, lists } = this.#parts;
-    const rows = await db.all<{ id: string; seq: number }>(
-      `SELECT t.id, MIN(p.seq) AS seq FROM payloads AS p
-       JOIN ledger AS l ON l.workspace_id = p.workspace_id AND l.seq = p.seq
-       JOIN tasks AS t ON t.workspace_id = p.workspace_id AND t.id = ${entryField("l.bytes", "task")}
-       WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3 AND t.finish_seq > $4
-       GROUP BY t.id`,
-      [workspaceId, after, end, run.upTo],
+    const rows = await db.all<{ seq: number; bytes: string }>(
+      `SELECT seq, bytes FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3
+         AND seq IN (SELECT p.seq FROM payloads AS p WHERE p.workspace_id = $1 AND p.seq > $2 AND p.seq <= $3)
+       ORDER BY seq`,
+      [workspaceId, after, end],
     );
-    await requireSigned(lists, workspaceId, rows);
-    return rows.map(({ id }) => id);
+    /** The first entry of each task that has one in this slice. */
+    const first = new Map<string, { readonly seq: number }>();
+    for (const { seq, bytes } of rows) {
+      const { task } = parsedEntry(bytes);
+      if (task !== undefined && !first.has(task)) first.set(task, { seq });
+    }
+    const found: string[] = [];
+    for (const ids of listsOf([...first.keys()])) {
+      const later = await db.all<{ id: string }>(
+        `SELECT id FROM tasks WHERE workspace_id = $1 AND finish_seq > $2 AND ${inListSql("id", 3)}`,
+        [workspaceId, run.upTo, ...ids],
+      );
+      for (const { id } of later) found.push(id);
+    }
+    await requireSigned(
+      lists,
+      workspaceId,
+      found.flatMap((id) => first.get(id) ?? []),
+    );
+    return found;
   }
 
   async #eraseBeginning(expiring: ExpiryProgress, id: string): Promise<void> {

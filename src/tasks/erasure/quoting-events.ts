@@ -56,8 +56,7 @@ export class QuotingEvents {
 
   async #openNow(): Promise<ReadonlySet<string>> {
     const rows = await this.#parts.db.all<{ id: string }>(
-      `SELECT id FROM responses INDEXED BY responses_open
-       WHERE workspace_id = $1 AND outcome_seq = 0 AND request_seq < $2`,
+      "SELECT id FROM responses WHERE workspace_id = $1 AND outcome_seq = 0 AND request_seq < $2",
       [this.#subject.workspaceId, this.#before],
     );
     return new Set(rows.map(({ id }) => id));

@@ -51,7 +51,7 @@ export async function mayStoreEvents(
   lastId: number,
 ): Promise<boolean> {
   const erased = await tx.run(
-    `UPDATE response_events SET last_id = MAX(last_id, $4)
+    `UPDATE response_events SET last_id = CASE WHEN last_id < $4 THEN $4 ELSE last_id END
      WHERE workspace_id = $1 AND response_id = $2 AND first_id = $3`,
     [workspaceId, id, ERASED, lastId],
   );

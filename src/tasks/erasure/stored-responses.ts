@@ -46,7 +46,6 @@ export async function erasedWith(
   return { id: id ?? answered, payloads: [], isForgotten };
 }
 
-/** Without the index, it would read all responses of the workspace. */
 async function storedId(
   db: Pick<Sql, "get">,
   workspaceId: number,
@@ -54,7 +53,7 @@ async function storedId(
   seq: number,
 ): Promise<string | undefined> {
   const row = await db.get<{ id: string }>(
-    `SELECT id FROM responses INDEXED BY responses_${column} WHERE workspace_id = $1 AND ${column}_seq = $2`,
+    `SELECT id FROM responses WHERE workspace_id = $1 AND ${column}_seq = $2`,
     [workspaceId, seq],
   );
   return row?.id;

@@ -1,4 +1,5 @@
 import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
+import { inListSql, listsOf } from "../../store/common-sql.ts";
 import type { TaskParts } from "../parts.ts";
 
 type HiddenTaskParts = Pick<TaskParts, "db" | "ledger" | "lists" | "histories">;
@@ -13,10 +14,15 @@ export async function openHiddenTasks(parts: HiddenTaskParts, workspaceId: numbe
   const { db, histories } = parts;
   const open = new Map(histories.of(workspaceId).openTasks);
   if (open.size === 0) return;
-  const rows = await db.all<{ id: string; finished_at: number | null }>(
-    "SELECT id, finished_at FROM tasks WHERE workspace_id = $1 AND id IN (SELECT value FROM json_each($2))",
-    [workspaceId, JSON.stringify([...open.keys()])],
-  );
+  const rows: { readonly id: string; readonly finished_at: number | null }[] = [];
+  for (const ids of listsOf([...open.keys()])) {
+    rows.push(
+      ...(await db.all<{ id: string; finished_at: number | null }>(
+        `SELECT id, finished_at FROM tasks WHERE workspace_id = $1 AND ${inListSql("id", 2)}`,
+        [workspaceId, ...ids],
+      )),
+    );
+  }
   for (const { id, finished_at } of rows) {
     open.delete(id);
     if (finished_at === null) continue;

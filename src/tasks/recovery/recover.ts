@@ -2,6 +2,7 @@ import type { Agents } from "../../access/agents.ts";
 import { OperatorError } from "../../base/errors.ts";
 import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import type { ProvenTask } from "../../ledger/reading/proven-task.ts";
+import { inListSql, listsOf } from "../../store/common-sql.ts";
 import type { Db } from "../../store/db.ts";
 import { type EndingSignals, failure } from "../ending/interruption.ts";
 import { openCallsIn, recordLost, type UnsettledCall } from "../ending/lost-calls.ts";
@@ -145,17 +146,23 @@ async function trustedTasks(
  */
 async function openTasks({ db, histories }: TaskParts, workspaceId: number): Promise<UnfinishedTask[]> {
   const indexed = await db.all<{ id: string }>(
-    "SELECT id FROM tasks INDEXED BY tasks_open WHERE workspace_id = $1 AND finished_at IS NULL",
+    "SELECT id FROM tasks WHERE workspace_id = $1 AND finished_at IS NULL",
     [workspaceId],
   );
   const ids = new Set(indexed.map(({ id }) => id));
-  const stored = await db.all<UnfinishedTask>(
-    `SELECT t.id, t.status, t.agent_id AS "agentId", t.attempts, t.event_ceiling AS "eventCeiling", t.dispatch_seq AS "dispatchSeq",
-       EXISTS (SELECT 1 FROM tool_calls c WHERE c.workspace_id = t.workspace_id AND c.task_id = t.id) AS "hasCalls"
-     FROM tasks t INDEXED BY sqlite_autoindex_tasks_1
-     WHERE t.workspace_id = $1 AND t.id IN (SELECT value FROM json_each($2)) AND t.finished_at IS NULL ORDER BY t.id`,
-    [workspaceId, JSON.stringify([...ids, ...histories.of(workspaceId).openTasks.keys()])],
-  );
+  const keys = new Set([...ids, ...histories.of(workspaceId).openTasks.keys()]);
+  const stored: UnfinishedTask[] = [];
+  for (const list of listsOf([...keys].sort())) {
+    // Without a condition on `finished_at`, which would let SQLite read the index of open tasks here too.
+    const rows = await db.all<UnfinishedTask & { readonly finishedAt: number | null }>(
+      `SELECT t.id, t.status, t.agent_id AS "agentId", t.attempts, t.event_ceiling AS "eventCeiling", t.dispatch_seq AS "dispatchSeq",
+         t.finished_at AS "finishedAt",
+         EXISTS (SELECT 1 FROM tool_calls c WHERE c.workspace_id = t.workspace_id AND c.task_id = t.id) AS "hasCalls"
+       FROM tasks t WHERE t.workspace_id = $1 AND ${inListSql("t.id", 2)} ORDER BY t.id`,
+      [workspaceId, ...list],
+    );
+    stored.push(...rows.filter(({ finishedAt }) => finishedAt === null));
+  }
   requireIndexed(ids, stored);
   return stored;
 }

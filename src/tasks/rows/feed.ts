@@ -101,11 +101,15 @@ export async function approvalsPending(
   workspaceId: number,
   agent: { readonly id: number } | null,
 ): Promise<number> {
-  const row = await sql.get<{ pending: number }>(
-    `SELECT COUNT(*) AS pending FROM approvals a WHERE a.workspace_id = $1 AND a.status = 'pending' AND ($2 IS NULL
-       OR EXISTS (SELECT 1 FROM tasks t WHERE t.workspace_id = a.workspace_id AND t.id = a.task_id AND t.agent_id = $2))`,
-    [workspaceId, agent?.id ?? null],
-  );
+  const all =
+    "SELECT COUNT(*) AS pending FROM approvals a WHERE a.workspace_id = $1 AND a.status = 'pending'";
+  const row = agent
+    ? await sql.get<{ pending: number }>(
+        `${all} AND EXISTS (SELECT 1 FROM tasks t
+           WHERE t.workspace_id = a.workspace_id AND t.id = a.task_id AND t.agent_id = $2)`,
+        [workspaceId, agent.id],
+      )
+    : await sql.get<{ pending: number }>(all, [workspaceId]);
   return row?.pending ?? 0;
 }
 

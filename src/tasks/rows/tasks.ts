@@ -291,7 +291,7 @@ export async function raiseEventCeiling(
   ceiling: number,
 ): Promise<void> {
   await tx.run(
-    "UPDATE tasks SET event_ceiling = MAX(event_ceiling, $3) WHERE workspace_id = $1 AND id = $2",
+    "UPDATE tasks SET event_ceiling = $3 WHERE workspace_id = $1 AND id = $2 AND event_ceiling < $3",
     [workspaceId, id, ceiling],
   );
 }

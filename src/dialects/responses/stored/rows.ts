@@ -96,7 +96,7 @@ export async function storeDispatch(
        (workspace_id, id, agent_id, model, native, request_seq, outcome_seq, bytes, created_at, attempts)
      VALUES ($1, $2, $3, $4, 0, $5, 0, 0, $6, 0) ON CONFLICT (workspace_id, id) DO UPDATE SET
        agent_id = excluded.agent_id, request_seq = excluded.request_seq, outcome_seq = 0,
-       attempts = COALESCE(attempts, 0)`,
+       attempts = COALESCE(responses.attempts, 0)`,
     [workspaceId, id, agentId, model, requestSeq, createdAt],
   );
 }
