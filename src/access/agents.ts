@@ -308,7 +308,7 @@ export function createAgents(
       const now = clock.now();
       revision.change(tx);
       tx.onCommit(() => hasChanged(workspaceId, agent.id));
-      await tx.run(
+      tx.write(
         "UPDATE agents SET archived_at = $3, updated_at = $3, seal = NULL WHERE workspace_id = $1 AND id = $2",
         [workspaceId, agent.id, now],
       );

@@ -26,11 +26,11 @@ export async function shortenSessions(
   );
   for (const row of rows) {
     if (!tx.seals.fits("sessions", row)) {
-      await tx.run("DELETE FROM sessions WHERE workspace_id = $1 AND id = $2", [workspaceId, row.id]);
+      tx.write("DELETE FROM sessions WHERE workspace_id = $1 AND id = $2", [workspaceId, row.id]);
       continue;
     }
     const seal = tx.seals.of("sessions", { ...row, expires_at: until });
-    await tx.run("UPDATE sessions SET expires_at = $3, seal = $4 WHERE workspace_id = $1 AND id = $2", [
+    tx.write("UPDATE sessions SET expires_at = $3, seal = $4 WHERE workspace_id = $1 AND id = $2", [
       workspaceId,
       row.id,
       until,

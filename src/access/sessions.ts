@@ -236,7 +236,7 @@ export function createSessions(parts: SessionParts): Sessions {
         expires_at: expiresAt,
       };
       const seal = tx.seals.of("sessions", row);
-      await tx.run(
+      tx.write(
         `INSERT INTO sessions (id, workspace_id, token_id, secret_hash, user_agent, created_at, expires_at, seal)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
         [id, workspaceId, tokenId, row.secret_hash, shortened(userAgent), now, expiresAt, seal],

@@ -50,7 +50,7 @@ export async function saveLastUses(
   await db.tx(async (tx) => {
     for (const [id, { workspaceId, at }] of batch) {
       const change = `UPDATE ${table} SET last_used_at = $3 WHERE workspace_id = $1 AND id = $2`;
-      await tx.run(change, [workspaceId, id, at]);
+      tx.write(change, [workspaceId, id, at]);
     }
   });
   for (const [id, use] of batch) if (used.get(id) === use) used.delete(id);

@@ -293,7 +293,7 @@ export function createTokens(
         created_at: now,
         rotations: firstRotations(workspaceId),
       };
-      await tx.run(
+      tx.write(
         `INSERT INTO tokens (id, workspace_id, name, agent_id, scopes, tools_mode, person, role, secret_hash, expires_at,
            created_by, created_at, rotations, seal)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
@@ -356,7 +356,7 @@ export function createTokens(
         [workspaceId, id, clock.now()],
       );
       if (!row) throw noToken(id);
-      await tx.run("DELETE FROM sessions WHERE workspace_id = $1 AND token_id = $2", [workspaceId, id]);
+      tx.write("DELETE FROM sessions WHERE workspace_id = $1 AND token_id = $2", [workspaceId, id]);
       tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId: row.agent_id }));
     },
 

@@ -32,12 +32,12 @@ export async function endReplayedTokens(
     await db.tx(async (tx) => {
       tokens.changeWith(tx);
       for (const { id } of replayed) {
-        await tx.run("UPDATE tokens SET revoked_at = $3, seal = NULL WHERE workspace_id = $1 AND id = $2", [
+        tx.write("UPDATE tokens SET revoked_at = $3, seal = NULL WHERE workspace_id = $1 AND id = $2", [
           workspaceId,
           id,
           clock.now(),
         ]);
-        await tx.run("DELETE FROM sessions WHERE workspace_id = $1 AND token_id = $2", [workspaceId, id]);
+        tx.write("DELETE FROM sessions WHERE workspace_id = $1 AND token_id = $2", [workspaceId, id]);
       }
     });
     for (const { id } of replayed) db.seals.report("tokens", { workspace_id: workspaceId, id });

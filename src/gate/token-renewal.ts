@@ -66,7 +66,7 @@ export class TokenRenewal {
     for (const row of valid) {
       const seal = tx.seals.of("tokens", { ...row, rotations });
       const change = "UPDATE tokens SET rotations = $3, seal = $4 WHERE workspace_id = $1 AND id = $2";
-      await tx.run(change, [workspaceId, row.id, rotations, seal]);
+      tx.write(change, [workspaceId, row.id, rotations, seal]);
     }
     await ledger.append(tx, workspaceId, {
       ...{ phase: "single", action: "token.renew", outcome: "succeeded", channel: "system", actor: "system" },

@@ -50,9 +50,9 @@ export async function storedExpiry(sql: Pick<Sql, "get">, workspaceId: number): 
 }
 
 /** MUST run in the transaction that erases the payloads named by the note. */
-export async function noteExpiry(tx: Tx, workspaceId: number, { done, run }: Expiry): Promise<void> {
+export function noteExpiry(tx: Tx, workspaceId: number, { done, run }: Expiry): void {
   const note = { key: keyOf(workspaceId), value: JSON.stringify({ done, run }) };
-  await tx.run(
+  tx.write(
     `INSERT INTO meta (key, value, seal) VALUES ($1, $2, $3)
      ON CONFLICT (key) DO UPDATE SET value = excluded.value, seal = excluded.seal`,
     [note.key, note.value, tx.seals.of("meta", note)],
@@ -74,7 +74,7 @@ export async function recordExpiry(
     actor: "system",
     detail: { payload_days: days, payloads, up_to: upTo },
   });
-  await noteExpiry(tx, workspaceId, { done: upTo, run: null });
+  noteExpiry(tx, workspaceId, { done: upTo, run: null });
 }
 
 /**

@@ -99,9 +99,9 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
     const tail = heads.tail(workspaceId);
     const { next, payloads } = sealed(workspaceId, tail, draft, clock.now());
     moveTail(tx, workspaceId, [next.tail], [draft]);
-    await insert(tx, [[workspaceId, next]]);
+    insert(tx, [[workspaceId, next]]);
     if (next.tail.seq % TILE_WIDTH === 0) await completeTiles(tx, workspaceId, tail.seq, next.tail.seq);
-    await keepPayloads(tx, payloads);
+    keepPayloads(tx, payloads);
     return next.tail.seq;
   }
 
@@ -155,12 +155,12 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
       }
     }
     for (const [workspaceId, { tails, drafts }] of chains) moveTail(tx, workspaceId, tails, drafts);
-    await insert(tx, links);
+    insert(tx, links);
     for (const [workspaceId, { tails }] of chains) {
       const size = heads.tail(workspaceId).seq;
       await completeTiles(tx, workspaceId, size - tails.length, size);
     }
-    await keepPayloads(tx, texts);
+    keepPayloads(tx, texts);
     return results;
   }
 
@@ -245,17 +245,14 @@ export async function completeLedger(db: Db, workspaceId: number): Promise<void>
 
 const COLUMNS = 5;
 
-async function insert(
-  tx: Tx,
-  links: readonly (readonly [workspaceId: number, ChainedEntry])[],
-): Promise<void> {
+function insert(tx: Tx, links: readonly (readonly [workspaceId: number, ChainedEntry])[]): void {
   for (let from = 0; from < links.length; ) {
     const count = links.length - from >= ROWS ? ROWS : 1;
     const values: SqlValue[] = [];
     for (const [workspaceId, { bytes, prev, tail }] of links.slice(from, from + count)) {
       values.push(workspaceId, tail.seq, prev, tail.leaf, bytes);
     }
-    await tx.run(count === ROWS ? INSERT_MANY : INSERT_ONE, values);
+    tx.write(count === ROWS ? INSERT_MANY : INSERT_ONE, values);
     from += count;
   }
 }

@@ -110,14 +110,14 @@ function excerptOf(body: Buffer, most: number): Pick<PayloadExcerpt, "text" | "c
 const ROWS = 8;
 const COLUMNS = 6;
 
-export async function keepPayloads(tx: Tx, payloads: readonly Payload[]): Promise<void> {
+export function keepPayloads(tx: Tx, payloads: readonly Payload[]): void {
   for (let from = 0; from < payloads.length; ) {
     const count = payloads.length - from >= ROWS ? ROWS : 1;
     const values: SqlValue[] = [];
     for (const { workspaceId, seq, kind, salt, text, now } of payloads.slice(from, from + count)) {
       values.push(workspaceId, seq, kind, salt, text, now);
     }
-    await tx.run(count === ROWS ? KEEP_MANY : KEEP_ONE, values);
+    tx.write(count === ROWS ? KEEP_MANY : KEEP_ONE, values);
     from += count;
   }
 }

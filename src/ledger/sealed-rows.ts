@@ -58,7 +58,7 @@ async function recordSealing({ db, ledger, workspaces }: SealedRowsParts): Promi
         if (owner === id) await ledger.append(tx, id, { ...sealed, detail: { table, row } });
       }
     }
-    await tx.run("DELETE FROM meta WHERE key = 'seals'");
+    tx.write("DELETE FROM meta WHERE key = 'seals'");
   });
 }
 

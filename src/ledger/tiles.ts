@@ -34,8 +34,8 @@ export async function completeTiles(
         `tile 0/${tile} of the ledger's tree includes entries that this program did not write`,
       );
     }
-    await tx.run(INSERT, [workspaceId, 0, tile, hashes]);
-    await indexBlock(tx, workspaceId, tile, rows);
+    tx.write(INSERT, [workspaceId, 0, tile, hashes]);
+    indexBlock(tx, workspaceId, tile, rows);
     await carry(tx, workspaceId, { level: 1, index: tile, hash: rootOfComplete(hashes) });
   }
 }
@@ -55,7 +55,7 @@ async function carry(
   if (known?.length !== place * HASH_BYTES)
     throw new StoreUnavailable(`tile ${level}/${tile} of the ledger's tree is incomplete`);
   const hashes = joined([known, hash]);
-  await tx.run(place === 0 ? INSERT : GROW, [workspaceId, level, tile, hashes]);
+  tx.write(place === 0 ? INSERT : GROW, [workspaceId, level, tile, hashes]);
   if (place === TILE_WIDTH - 1)
     await carry(tx, workspaceId, { level: level + 1, index: tile, hash: rootOfComplete(hashes) });
 }

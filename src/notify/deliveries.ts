@@ -78,7 +78,7 @@ export async function insertDelivery(
 ): Promise<boolean> {
   const waiting = await tx.get<{ count: number }>(COUNT_PENDING, [workspaceId, PENDING_LIMIT]);
   if ((waiting?.count ?? 0) >= PENDING_LIMIT) return false;
-  await tx.run(
+  tx.write(
     `INSERT INTO webhook_deliveries (workspace_id, id, type, body, created_at, status, attempts, tries, next_at, seal)
      VALUES ($1, $2, $3, $4, $5, 'pending', 0, 0, $5, $6)`,
     [
@@ -102,7 +102,7 @@ export async function replacePending(tx: Tx, workspaceId: number, type: string):
        SELECT id FROM webhook_deliveries WHERE workspace_id = $1 AND type = $2 AND status = 'pending')`,
     [workspaceId, type],
   );
-  if (replaced > 0) await dropOld(tx, workspaceId, type, "replaced");
+  if (replaced > 0) dropOld(tx, workspaceId, type, "replaced");
 }
 
 /** Due deliveries, longest overdue first, at most `limit` per workspace, so that no backlog hides others. */
@@ -166,13 +166,13 @@ export async function nextDue(sql: Sql, now: number): Promise<number | null> {
  * Stores the result of an attempt. A success always counts; a failure does not affect a redelivery requested in the
  * meantime, whose retries start over.
  */
-export async function noteAttempt(
+export function noteAttempt(
   tx: Tx,
   { workspaceId, id, type, tries }: Pick<DueDelivery, "workspaceId" | "id" | "type" | "tries">,
   { at, httpStatus, problem, nextAt }: Attempt,
-): Promise<void> {
+): void {
   const status: DeliveryStatus = problem === null ? "delivered" : nextAt === null ? "failed" : "pending";
-  await tx.run(
+  tx.write(
     `UPDATE webhook_deliveries SET attempts = attempts + 1, attempted_at = $3, last_status = $4, last_error = $5,
        tries = CASE WHEN tries = $8 THEN tries + 1 ELSE tries END,
        status = CASE WHEN (status = 'pending' AND tries = $8) OR $6 = 'delivered' THEN $6 ELSE status END,
@@ -180,7 +180,7 @@ export async function noteAttempt(
      WHERE workspace_id = $1 AND id = $2`,
     [workspaceId, id, at, httpStatus, problem, status, nextAt, tries],
   );
-  if (status !== "pending") await dropOld(tx, workspaceId, type, status);
+  if (status !== "pending") dropOld(tx, workspaceId, type, status);
 }
 
 /** Newest first, before the id `before`. Returns one more than `limit` if there are more. */
@@ -211,8 +211,8 @@ export async function redeliver(tx: Tx, workspaceId: number, id: string, now: nu
 }
 
 /** Keeps only the newest finished deliveries. */
-async function dropOld(tx: Tx, workspaceId: number, type: string, status: DeliveryStatus): Promise<void> {
-  await tx.run(
+function dropOld(tx: Tx, workspaceId: number, type: string, status: DeliveryStatus): void {
+  tx.write(
     `DELETE FROM webhook_deliveries WHERE workspace_id = $1 AND id IN (
        SELECT id FROM webhook_deliveries WHERE workspace_id = $1 AND type = $2 AND status = $3 AND id <= (
          SELECT id FROM webhook_deliveries WHERE workspace_id = $1 AND type = $2 AND status = $3

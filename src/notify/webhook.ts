@@ -213,7 +213,7 @@ export class Webhook {
     const at = clock.now();
     const wait = problem === null ? null : this.#waitAfter(posted, delivery.tries);
     const nextAt = wait === null ? null : at + wait;
-    await db.tx((tx) => noteAttempt(tx, delivery, { at, httpStatus, problem, nextAt }));
+    await db.tx(async (tx) => noteAttempt(tx, delivery, { at, httpStatus, problem, nextAt }));
     if (problem === null || nextAt !== null) return;
     const { id, type } = delivery;
     log.error("a notice could not be delivered", { webhook: this.#origin, id, type, problem });

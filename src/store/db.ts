@@ -19,6 +19,11 @@ export interface Sql {
 }
 
 export interface Tx extends Sql {
+  /**
+   * Runs one writing statement whose count nobody needs. Statements keep their order, but nobody waits for this one. If
+   * it fails, the transaction fails with its error, whatever `work` does: later statements throw it too.
+   */
+  write(sql: string, params?: readonly SqlValue[]): void;
   /** Called if this transaction's writes are rolled back, so state kept in memory can follow. */
   onRollback(undo: () => void): void;
   /** Called once this transaction's writes are on disk, before its `tx` resolves. */

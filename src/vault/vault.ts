@@ -270,11 +270,11 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
           { scopeId: document.scopeId, document: document.key },
           { workspaceId },
         );
-        await commit((tx, now) => {
+        await commit(async (tx, now) => {
           if (!isInside(now, document.scope)) throw notThere(id);
           const { scope } = document;
           tx.onCommit(() => changed.emit({ workspaceId, id, scope, change: "deleted" }));
-          return hideDocument(tx, document.key, change, document.scopeId);
+          hideDocument(tx, document.key, change, document.scopeId);
         });
         return document;
       });

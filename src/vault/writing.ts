@@ -70,7 +70,7 @@ export class Writing {
       const created = replaced
         ? { at: replaced.createdAt, by: replaced.createdBy }
         : { at: now, by: this.#request.createdBy };
-      await showDocument(tx, this.#begun(), created);
+      showDocument(tx, this.#begun(), created);
     };
     if (isSmall) return this.#replace(commit, show);
     await db.tx(begin, { workspaceId: this.#request.workspaceId });
@@ -191,7 +191,7 @@ export class Writing {
       createdAt: now,
       updatedAt: now,
     };
-    await insertDocument(tx, document);
+    insertDocument(tx, document);
     return document;
   }
 
@@ -201,15 +201,15 @@ export class Writing {
     for (let from = 0; from < prepared.pages.length; from += PAGES_AT_ONCE) {
       slices.push(async (tx) => {
         for (const [index, page] of prepared.pages.slice(from, from + PAGES_AT_ONCE).entries()) {
-          await insertPage(tx, key, from + index, page);
+          insertPage(tx, key, from + index, page);
         }
       });
     }
     for (let from = 0; from < prepared.passages.length; from += CHUNKS_AT_ONCE) {
-      slices.push((tx) => this.#insertChunks(tx, from));
+      slices.push(async (tx) => this.#insertChunks(tx, from));
     }
     for (const segment of prepared.segments) {
-      slices.push((tx) => insertSegment(tx, this.#begun().scopeId, key, segment));
+      slices.push(async (tx) => insertSegment(tx, this.#begun().scopeId, key, segment));
     }
     return slices;
   }
@@ -220,18 +220,18 @@ export class Writing {
     return this.#document;
   }
 
-  async #insertChunks(tx: Tx, from: number): Promise<void> {
+  #insertChunks(tx: Tx, from: number): void {
     const { ids, spaces } = this.#parts;
     const { key, prepared } = this.#content;
     const { scopeId } = this.#begun();
     for (const [index, passage] of prepared.passages.slice(from, from + CHUNKS_AT_ONCE).entries()) {
       const place = from + index;
-      await insertChunk(tx, key, place, ids("chk"), passage);
+      insertChunk(tx, key, place, ids("chk"), passage);
       for (const space of spaces.written) {
         const vector = this.#vector(space, place);
         if (vector === null) continue;
-        if (vector && spaces.isAvailable) await insertVector(tx, space, scopeId, keyOf(key, place), vector);
-        else await putDown(tx, space, keyOf(key, place));
+        if (vector && spaces.isAvailable) insertVector(tx, space, scopeId, keyOf(key, place), vector);
+        else putDown(tx, space, keyOf(key, place));
       }
     }
   }

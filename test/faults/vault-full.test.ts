@@ -71,6 +71,10 @@ async function open(): Promise<void> {
 
 /** Wraps the store and counts what passes through each transaction. */
 function counting(store: SqliteDb): SqliteDb {
+  const noted = (slice: { written: number; removed: number }, sql: string) => {
+    if (sql.startsWith("INSERT INTO vault_chunks")) slice.written++;
+    if (sql.startsWith("DELETE FROM vault_chunks")) slice.removed++;
+  };
   const count = (tx: Tx, slice: { written: number; removed: number }): Tx => ({
     seals: tx.seals,
     all: (sql, params) => tx.all(sql, params),
@@ -79,9 +83,12 @@ function counting(store: SqliteDb): SqliteDb {
     onCommit: (done) => tx.onCommit(done),
     shared: (kind) => tx.shared(kind),
     run(sql, params) {
-      if (sql.startsWith("INSERT INTO vault_chunks")) slice.written++;
-      if (sql.startsWith("DELETE FROM vault_chunks")) slice.removed++;
+      noted(slice, sql);
       return tx.run(sql, params);
+    },
+    write(sql, params) {
+      noted(slice, sql);
+      tx.write(sql, params);
     },
   });
   return {

@@ -143,7 +143,7 @@ describe("a partition of vectors", () => {
       for (let n = 0; n < count; n++) {
         const vector = Float32Array.from({ length: DIMENSIONS }, () => random() - 0.5);
         const key = next++;
-        await insertVector(tx, space, scope, key, vector);
+        insertVector(tx, space, scope, key, vector);
         known.set(key, { scope, vector });
         keys.push(key);
       }

@@ -41,7 +41,7 @@ async function save(log: EventLog, id: string): Promise<void> {
   const to = log.nextId - 1;
   if (to === from) return;
   await bench.db.tx(async (tx) => {
-    await saveEvents(tx, 1, id, from + 1, log.after(from));
+    saveEvents(tx, 1, id, from + 1, log.after(from));
     tx.onCommit(() => log.saved(to));
   });
 }

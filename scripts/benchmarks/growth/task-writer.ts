@@ -56,7 +56,7 @@ export class TaskWriter {
       ...{ metadata: { case: "2026-0117", team: "support" }, inputForm: null, continues: null },
       ...{ createdBy: ACTOR, createdAt: now },
     };
-    await insertTask(tx, workspaceId, row, dispatchSeq);
+    insertTask(tx, workspaceId, row, dispatchSeq);
     await this.#callModel(tx, workspaceId, agent, about);
     const task = await findTask(tx, workspaceId, id);
     if (!task) throw new Error(`the task ${id} was not written`);
@@ -110,6 +110,6 @@ export class TaskWriter {
         durationMs: DURATION_MS,
       },
     });
-    await closeModelCall(tx, workspaceId, about.task, charge);
+    closeModelCall(tx, workspaceId, about.task, charge);
   }
 }

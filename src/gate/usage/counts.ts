@@ -50,7 +50,7 @@ class CommitCounts implements CommitWork {
   async write(tx: Tx): Promise<void> {
     const sums = new AddedCounts();
     for (const added of this.#added) sums.add(added);
-    await addCounts(tx, sums.values());
+    addCounts(tx, sums.values());
   }
 }
 
@@ -62,10 +62,10 @@ const COLUMNS = [
 ];
 
 /** @param added rows with different keys */
-export async function addCounts(tx: Tx, added: readonly AddedCount[]): Promise<void> {
+export function addCounts(tx: Tx, added: readonly AddedCount[]): void {
   for (let from = 0; from < added.length; from += ROWS) {
     const rows = added.slice(from, from + ROWS);
-    await tx.run(ADD[rows.length - 1] as string, rows.flatMap(valuesOf));
+    tx.write(ADD[rows.length - 1] as string, rows.flatMap(valuesOf));
   }
 }
 

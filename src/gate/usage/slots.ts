@@ -106,14 +106,14 @@ async function moveCounts(tx: Tx, workspaceId: number, current: number): Promise
       key,
     );
     if (known) mergeUsage(facts, decodeUsage(known.credits, known.facts));
-    await tx.run(
+    tx.write(
       `INSERT INTO usage_slots (workspace_id, width, agent_id, slot, credits, facts) VALUES ($1, $2, $3, $4, $5, $6)
        ON CONFLICT (workspace_id, width, agent_id, slot) DO UPDATE
          SET credits = excluded.credits, facts = excluded.facts`,
       [...key, facts.credits, encodeUsage(facts)],
     );
   }
-  await tx.run(
+  tx.write(
     `DELETE FROM usage_counts
      WHERE workspace_id = $1 AND (slot, agent_id, kind, name, outcome, bucket) <= ($2, $3, $4, $5, $6, $7)`,
     [workspaceId, last.slot, last.agentId, last.kind, last.name, last.outcome, last.bucket],

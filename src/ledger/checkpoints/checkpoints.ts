@@ -96,7 +96,7 @@ export class Checkpoints {
           actor: "system",
           detail: { checkpoint_every: entries, checkpoint_seconds: seconds },
         });
-        await tx.run(
+        tx.write(
           "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
           [key, rule],
         );
@@ -230,7 +230,7 @@ export class Checkpoints {
       const last = await lastCheckpointSize(tx, workspaceId);
       const later = heads.filter(({ size }) => size > last);
       for (const { size, note } of later) {
-        await storeCheckpoint(tx, series, { workspaceId, size, note, now: clock.now() });
+        storeCheckpoint(tx, series, { workspaceId, size, note, now: clock.now() });
       }
       return later;
     });
@@ -238,7 +238,7 @@ export class Checkpoints {
 }
 
 /** Stores a checkpoint and adds it to the series that the ledger's head covers. */
-export async function storeCheckpoint(
+export function storeCheckpoint(
   tx: Tx,
   heads: Pick<LedgerHeads, "addCheckpoint">,
   {
@@ -253,10 +253,12 @@ export async function storeCheckpoint(
     /** Milliseconds since the Unix epoch. */
     readonly now: number;
   },
-): Promise<void> {
+): void {
   heads.addCheckpoint(tx, workspaceId, note);
-  await tx.run(
-    "INSERT INTO ledger_checkpoints (workspace_id, size, note, created_at) VALUES ($1, $2, $3, $4)",
-    [workspaceId, size, note, now],
-  );
+  tx.write("INSERT INTO ledger_checkpoints (workspace_id, size, note, created_at) VALUES ($1, $2, $3, $4)", [
+    workspaceId,
+    size,
+    note,
+    now,
+  ]);
 }

@@ -22,5 +22,5 @@ export async function signFirstHeads(
       detail: { size, checkpoint_size: Math.max(0, checkpointSize) },
     });
   }
-  await tx.run("DELETE FROM meta WHERE key = 'ledger_heads'");
+  tx.write("DELETE FROM meta WHERE key = 'ledger_heads'");
 }

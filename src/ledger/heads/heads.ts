@@ -160,8 +160,8 @@ export class LedgerHeads {
     const written = changed.sort((a, b) => a - b).flatMap((workspaceId) => this.#toWrite(workspaceId));
     if (written.length > 0) {
       this.#putLeaves(tx, written);
-      for (const { workspaceId, text } of written) await tx.run(WRITE, [workspaceId, text]);
-      await tx.run(WRITE_NODE, [NODE, this.#nodeNote()]);
+      for (const { workspaceId, text } of written) tx.write(WRITE, [workspaceId, text]);
+      tx.write(WRITE_NODE, [NODE, this.#nodeNote()]);
     }
     tx.onCommit(() => {
       for (const workspaceId of changed) this.#changed.delete(workspaceId);

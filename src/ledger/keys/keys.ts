@@ -85,7 +85,7 @@ export async function openLedgerKeys(parts: LedgerKeysParts): Promise<LedgerKeys
       );
     }
     const signing = file.read() ?? file.make(random);
-    await db.tx((tx) => insertKey(tx, publicBytes(signing.key), parts.clock.now()));
+    await db.tx(async (tx) => insertKey(tx, publicBytes(signing.key), parts.clock.now()));
     return new NodeKeys(parts, { instance, file, signing, former: [], lost: null });
   }
   const signing = file.readInForce(inForce);
@@ -205,7 +205,7 @@ class NodeKeys implements LedgerKeys {
   }
 
   async replaceLost(tx: Tx): Promise<void> {
-    await replaceKey(tx, this.#public, this.#parts.clock.now());
+    replaceKey(tx, this.#public, this.#parts.clock.now());
     tx.onCommit(() => {
       this.#lost = null;
     });
@@ -251,7 +251,7 @@ class NodeKeys implements LedgerKeys {
       });
       this.#next = { key, publicKey };
       await attest(tx, change);
-      await replaceKey(tx, publicKey, clock.now());
+      replaceKey(tx, publicKey, clock.now());
       tx.onCommit(() => {
         this.#next = null;
         this.#former.push(oldPublic);
@@ -282,13 +282,13 @@ async function hasHeads(sql: Pick<Sql, "get">): Promise<boolean> {
   return (await sql.get("SELECT 1 FROM ledger_heads LIMIT 1")) !== undefined;
 }
 
-async function insertKey(tx: Tx, publicKey: Uint8Array, now: number): Promise<void> {
-  await tx.run("INSERT INTO ledger_keys (public_key, created_at) VALUES ($1, $2)", [publicKey, now]);
+function insertKey(tx: Tx, publicKey: Uint8Array, now: number): void {
+  tx.write("INSERT INTO ledger_keys (public_key, created_at) VALUES ($1, $2)", [publicKey, now]);
 }
 
-async function replaceKey(tx: Tx, publicKey: Uint8Array, now: number): Promise<void> {
-  await tx.run("UPDATE ledger_keys SET retired_at = $1 WHERE retired_at IS NULL", [now]);
-  await insertKey(tx, publicKey, now);
+function replaceKey(tx: Tx, publicKey: Uint8Array, now: number): void {
+  tx.write("UPDATE ledger_keys SET retired_at = $1 WHERE retired_at IS NULL", [now]);
+  insertKey(tx, publicKey, now);
 }
 
 async function openInstance(db: Db, random: RandomSource): Promise<string> {

@@ -45,7 +45,7 @@ export async function rotateKey(
       const { size, root } = heads.current(id);
       const text = checkpointText({ origin: keys.originOf(name), size, root });
       const note = formatNote({ text, signatures: change.signBoth(name, text) });
-      await storeCheckpoint(tx, heads, { workspaceId: id, size, note, now: clock.now() });
+      storeCheckpoint(tx, heads, { workspaceId: id, size, note, now: clock.now() });
       tx.onCommit(() => signed(id, { size, root, note }));
     }
   });

@@ -76,18 +76,18 @@ const INSERT_MANY = insertRowsSql(INTO, COLUMNS, ROWS);
  * with one row per entry. MUST run in the transaction that completes the block.
  * @throws StoreUnavailable if this program did not write one of the entries
  */
-export async function indexBlock(
+export function indexBlock(
   tx: Tx,
   workspaceId: number,
   block: number,
   rows: readonly { readonly bytes: string }[],
-): Promise<void> {
+): void {
   const found = [...blockBits(rows.map(({ bytes }, place) => parseEntry(bytes, block * BLOCK + place + 1)))];
   for (let from = 0; from < found.length; ) {
     const count = found.length - from >= ROWS ? ROWS : 1;
     const values: SqlValue[] = [];
     for (const [key, bits] of found.slice(from, from + count)) values.push(workspaceId, key, block, bits);
-    await tx.run(count === ROWS ? INSERT_MANY : INSERT_ONE, values);
+    tx.write(count === ROWS ? INSERT_MANY : INSERT_ONE, values);
     from += count;
   }
 }

@@ -127,14 +127,14 @@ export class RowSeals {
    * seal: see `change`.
    */
   async seal(
-    tx: Pick<Tx, "get" | "run">,
+    tx: Pick<Tx, "get" | "write">,
     table: SealedName,
     row: Readonly<Record<string, SqlValue>>,
   ): Promise<void> {
     const now = await readSealed(tx, table, row);
     if (!now) return;
     const { where, values } = placeOf(table, row);
-    await tx.run(`UPDATE ${table} SET seal = $${values.length + 1} WHERE ${where}`, [
+    tx.write(`UPDATE ${table} SET seal = $${values.length + 1} WHERE ${where}`, [
       ...values,
       this.sealOf(table, now),
     ]);

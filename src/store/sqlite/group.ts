@@ -1,8 +1,9 @@
 import { RoundRobin, type WaitingItem } from "../../base/round-robin.ts";
-import { type CommitWork, type SqlValue, StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
+import { StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
 import { RowSeals } from "../seals/seals.ts";
 import { type Connection, sqliteCode } from "./connection.ts";
 import { refusalOf, unavailable } from "./engine-errors.ts";
+import { type CommitWorks, OpenTx } from "./open-tx.ts";
 
 /**
  * Maximum number of transactions committed with one sync. More would block the event loop for too long; fewer would
@@ -21,6 +22,7 @@ const LONGEST_GROUP_CPU_MS = 15;
 const QUEUE_LIMIT = 20_000;
 const BUSY_RETRY_MS = 20;
 const BUSY_TRIES = 500;
+const BUSY = /^SQLITE_BUSY/;
 
 interface TransactionJob extends WaitingItem {
   readonly work: (tx: Tx) => Promise<unknown>;
@@ -49,9 +51,6 @@ export interface WriteGuard {
   /** Null if writes are accepted. */
   readonly refusal: WriteRefusal | null;
 }
-
-/** The works that the transactions of one commit share, by their class. */
-type CommitWorks = Map<new () => CommitWork, CommitWork>;
 
 /** For a connection that syncs at each commit by itself. */
 const UNGUARDED: WriteGuard = { look() {}, failed() {}, sync: async () => {}, refusal: null };
@@ -207,11 +206,11 @@ export class GroupCommit {
         await this.#guard.sync();
         this.#lastSyncMs = performance.now() - begun;
       }
-      for (const tx of written) tx.committed();
     } catch (error) {
       this.#rollback();
       this.#guard.failed();
       for (const tx of written.reverse()) tx.rolledBack();
+      this.#letReadsGoOn();
       const failure = unavailable(error);
       // If nothing could begin, the waiting jobs would fail in the same way.
       const failed = group.length > 0 ? group : this.#queue.drain();
@@ -219,11 +218,15 @@ export class GroupCommit {
         const own = outcomes[index];
         return () => job.settle(own?.ok === false ? own : { ok: false, error: failure });
       });
-    } finally {
-      this.#unsynced?.resolve();
-      this.#unsynced = null;
     }
+    for (const tx of written) tx.committed();
+    this.#letReadsGoOn();
     return group.map((job, index) => () => job.settle(outcomes[index] as TransactionOutcome));
+  }
+
+  #letReadsGoOn(): void {
+    this.#unsynced?.resolve();
+    this.#unsynced = null;
   }
 
   async #end(shared: CommitWorks, written: OpenTx[]): Promise<void> {
@@ -237,7 +240,7 @@ export class GroupCommit {
     const tx = new OpenTx(this.#connection, this.#seals, null);
     written.unshift(tx);
     try {
-      await work(tx);
+      await tx.perform(work);
     } finally {
       tx.end();
     }
@@ -287,7 +290,7 @@ export class GroupCommit {
     const hasSavepoint = !isFirst && options.single !== true;
     if (hasSavepoint) this.#connection.run("SAVEPOINT job");
     try {
-      const value = await work(tx);
+      const value = await tx.perform(work);
       // The engine may have ended the transaction at an error that the work has not passed on.
       if (!this.#connection.database.inTransaction) throw new StoreUnavailable("the transaction is lost");
       if (hasSavepoint) this.#connection.run("RELEASE job");
@@ -309,83 +312,3 @@ export class GroupCommit {
     }
   }
 }
-
-class OpenTx implements Tx {
-  readonly seals: RowSeals;
-  #undo: (() => void)[] | null = null;
-  #done: (() => void)[] | null = null;
-  #connection: Connection | null;
-  /** Null for what is written before the commit: nothing is written after it. */
-  readonly #shared: CommitWorks | null;
-
-  constructor(connection: Connection, seals: RowSeals, shared: CommitWorks | null) {
-    this.#connection = connection;
-    this.seals = seals;
-    this.#shared = shared;
-  }
-
-  async all<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row[]> {
-    try {
-      return this.#open().all<Row>(sql, params);
-    } catch (error) {
-      throw refusalOf(error);
-    }
-  }
-
-  async get<Row>(sql: string, params?: readonly SqlValue[]): Promise<Row | undefined> {
-    try {
-      return this.#open().get<Row>(sql, params);
-    } catch (error) {
-      throw refusalOf(error);
-    }
-  }
-
-  async run(sql: string, params?: readonly SqlValue[]): Promise<number> {
-    try {
-      return this.#open().run(sql, params);
-    } catch (error) {
-      throw refusalOf(error);
-    }
-  }
-
-  onRollback(undo: () => void): void {
-    this.#undo ??= [];
-    this.#undo.push(undo);
-  }
-
-  onCommit(done: () => void): void {
-    this.#done ??= [];
-    this.#done.push(done);
-  }
-
-  shared<Work extends CommitWork>(kind: new () => Work): Work {
-    if (!this.#shared) throw new Error("the other transactions of this commit have ended");
-    const known = this.#shared.get(kind);
-    if (known) return known as Work;
-    const work = new kind();
-    this.#shared.set(kind, work);
-    return work;
-  }
-
-  rolledBack(): void {
-    for (const step of this.#undo?.reverse() ?? []) step();
-  }
-
-  committed(): void {
-    for (const step of this.#done ?? []) step();
-  }
-
-  /** A transaction kept beyond its end MUST NOT write into another one. */
-  end(): void {
-    this.#connection = null;
-  }
-
-  #open(): Connection {
-    if (!this.#connection) throw new Error("the transaction has ended");
-    // After some errors the engine ends the transaction by itself. Then each statement would be committed at once.
-    if (!this.#connection.database.inTransaction) throw new StoreUnavailable("the transaction is lost");
-    return this.#connection;
-  }
-}
-
-const BUSY = /^SQLITE_BUSY/;

@@ -116,8 +116,8 @@ export async function presentCall(
   });
   const { argumentsHash, presentedAt } = await shownBy(tx, workspaceId, pendingSeq);
   const presented = { pendingSeq, argumentsHash, definitionHash: hash, required, presentedAt, expiresAt };
-  if (before) await presentAgain(tx, before, presented);
-  else await insertApproval(tx, { workspaceId, taskId, callId, agent, tool: tool.name, ...presented });
+  if (before) presentAgain(tx, before, presented);
+  else insertApproval(tx, { workspaceId, taskId, callId, agent, tool: tool.name, ...presented });
 }
 
 /** The time at which an entry was written, and the salted hash of its arguments, to which a decision is bound. */

@@ -145,11 +145,11 @@ export async function nextExpired(
 
 const NOWHERE: ExpiryPlace = { expiresAt: Number.MIN_SAFE_INTEGER, workspaceId: 0, taskId: "", callId: "" };
 
-export async function insertApproval(
+export function insertApproval(
   tx: Tx,
   approval: Omit<Approval, "argumentsSeq" | "firstSeq" | "status" | "decisionSeq">,
-): Promise<void> {
-  await tx.run(
+): void {
+  tx.write(
     `INSERT INTO approvals (workspace_id, task_id, call_id, agent, tool, pending_seq, arguments_seq, arguments_hash,
        required, presented_at, expires_at, status, definition_hash)
      VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $9, $10, 'pending', $11)`,
@@ -176,13 +176,13 @@ export type PresentedFields = Pick<
 >;
 
 /** Makes the call pending again, as presented in the entry `pendingSeq`. Earlier votes no longer count. */
-export async function presentAgain(
+export function presentAgain(
   tx: Tx,
   { workspaceId, taskId, callId }: Approval,
   presented: PresentedFields,
-): Promise<void> {
+): void {
   const key = [workspaceId, taskId, callId];
-  await tx.run(
+  tx.write(
     `UPDATE approvals SET first_seq = COALESCE(first_seq, pending_seq), pending_seq = $4, arguments_seq = $4,
        arguments_hash = $5, definition_hash = $6, required = $7, presented_at = $8, expires_at = $9,
        status = 'pending', decision_seq = NULL
@@ -197,16 +197,16 @@ export async function presentAgain(
       presented.expiresAt,
     ],
   );
-  await tx.run("DELETE FROM approval_votes WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3", key);
+  tx.write("DELETE FROM approval_votes WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3", key);
 }
 
-export async function settleApproval(
+export function settleApproval(
   tx: Tx,
   { workspaceId, taskId, callId }: Approval,
   status: "approved" | "denied" | "expired",
   decisionSeq: number,
-): Promise<void> {
-  await tx.run(
+): void {
+  tx.write(
     `UPDATE approvals SET status = $4, decision_seq = $5
      WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3 AND status = 'pending'`,
     [workspaceId, taskId, callId, status, decisionSeq],
@@ -217,19 +217,19 @@ export async function settleApproval(
  * Makes the arguments of the entry `seq` current. Earlier votes no longer count; the vote of the person who changed
  * them is added separately.
  */
-export async function changeArguments(
+export function changeArguments(
   tx: Tx,
   { workspaceId, taskId, callId }: Approval,
   seq: number,
   hash: string,
-): Promise<void> {
+): void {
   const key = [workspaceId, taskId, callId];
-  await tx.run(
+  tx.write(
     `UPDATE approvals SET arguments_seq = $4, arguments_hash = $5
      WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3`,
     [...key, seq, hash],
   );
-  await tx.run("DELETE FROM approval_votes WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3", key);
+  tx.write("DELETE FROM approval_votes WHERE workspace_id = $1 AND task_id = $2 AND call_id = $3", key);
 }
 
 /** The number of pending approvals of a workspace, counted only up to the limit. */

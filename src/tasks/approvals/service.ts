@@ -160,7 +160,7 @@ export class ApprovalService {
         });
         if (changed !== undefined) {
           const { argumentsHash } = await shownBy(tx, workspaceId, seq);
-          await changeArguments(tx, approval, seq, argumentsHash);
+          changeArguments(tx, approval, seq, argumentsHash);
         }
         tx.onCommit(() => this.#parts.signals.approvalChanged.emit({ workspaceId, task: taskId, callId }));
         return this.#settle(tx, approval, request.decision, call, seq);
@@ -229,7 +229,7 @@ export class ApprovalService {
     };
     await presentCall(tx, ledger, presentation, approval);
     const data = { call_id: callId, tool: tool.name, arguments: JSON.parse(input) as unknown };
-    await tellReaders(this.#parts.hub, tx, approval, "approval.required", data);
+    tellReaders(this.#parts.hub, tx, approval, "approval.required", data);
     await hooks.approvalRequired(tx, { workspaceId, task: taskId, callId, agent, tool: tool.name });
     tx.onCommit(() => signals.approvalChanged.emit({ workspaceId, task: taskId, callId }));
   }
@@ -285,7 +285,7 @@ export class ApprovalService {
       },
     };
     const seq = await ledger.append(tx, workspaceId, draft);
-    await settleApproval(tx, approval, "expired", seq);
+    settleApproval(tx, approval, "expired", seq);
     return this.#queue(tx, approval, "deny", "system");
   }
 
@@ -307,7 +307,7 @@ export class ApprovalService {
       }
       if (votes < approval.required) return { isSettled: false, queued: null };
     }
-    await settleApproval(tx, approval, decision === "approve" ? "approved" : "denied", seq);
+    settleApproval(tx, approval, decision === "approve" ? "approved" : "denied", seq);
     return { isSettled: true, queued: await this.#queue(tx, approval, decision, caller.actor) };
   }
 
@@ -322,7 +322,7 @@ export class ApprovalService {
     const task = await findOpenTask(tx, workspaceId, taskId);
     if (!task || !(await markDecided(tx, workspaceId, taskId))) return null;
     tx.onCommit(() => this.#parts.signals.changed.emit({ workspaceId, task: taskId }));
-    await tellReaders(this.#parts.hub, tx, approval, "approval.decided", {
+    tellReaders(this.#parts.hub, tx, approval, "approval.decided", {
       call_id: callId,
       decision,
       actor,

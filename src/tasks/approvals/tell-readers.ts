@@ -9,21 +9,21 @@ import type { Approval } from "./rows.ts";
 const CEILING_STEP = 16;
 
 /** Notifies the readers of a waiting task once the event is on disk. */
-export async function tellReaders<Name extends "approval.decided" | "approval.required">(
+export function tellReaders<Name extends "approval.decided" | "approval.required">(
   hub: Pick<EventHub, "find">,
   tx: Tx,
   { workspaceId, taskId }: Approval,
   name: Name,
   data: TaskEvents[Name],
-): Promise<void> {
+): void {
   const log = hub.find(taskId);
   if (!log) return;
   const from = log.savedUpTo;
   // Nothing else writes while the task waits, so the stored frame is the one that readers get.
   const id = log.nextId;
   const frame = encodeFrame(id, name, data);
-  await saveEvents(tx, workspaceId, taskId, from + 1, [...log.after(from), frame]);
-  await raiseEventCeiling(tx, workspaceId, taskId, id + CEILING_STEP);
+  saveEvents(tx, workspaceId, taskId, from + 1, [...log.after(from), frame]);
+  raiseEventCeiling(tx, workspaceId, taskId, id + CEILING_STEP);
   tx.onCommit(() => {
     // The process is stopping and its streams have ended: readers that resume get the event from the store.
     if (log.closed) return;

@@ -90,7 +90,7 @@ export async function finishTask(
     at: finishedAt,
     durationMs: finishedAt - task.createdAt,
   });
-  if (hasAnswers) await forgetAnswers(tx, task.workspaceId, task.id);
+  if (hasAnswers) forgetAnswers(tx, task.workspaceId, task.id);
   const withdrawn = isAwaited ? await withdrawApprovals(tx, task.workspaceId, task.id) : [];
   tx.onCommit(() => {
     parts.signals.changed.emit({ workspaceId: task.workspaceId, task: task.id });
@@ -107,7 +107,7 @@ export async function finishTask(
   };
   const lastId = unsaved.firstId + unsaved.frames.length;
   const frame = encodeFrame(lastId, "task.finished", viewTaskBriefly(finished));
-  await saveEvents(tx, task.workspaceId, task.id, unsaved.firstId, [...unsaved.frames, frame]);
+  saveEvents(tx, task.workspaceId, task.id, unsaved.firstId, [...unsaved.frames, frame]);
   return frame;
 }
 

@@ -110,10 +110,10 @@ async function recordLostCall(
   const usage = { kind, name, outcome, durationMs: null, inputTokens, outputTokens };
   const outcomeSeq = await settleCall(tx, parts, { payer, entry, credits, usage });
   if (kind === "model") {
-    await closeModelCall(tx, workspaceId, id, charge);
+    closeModelCall(tx, workspaceId, id, charge);
   } else {
-    await markCallLost(tx, workspaceId, id, seq, outcomeSeq);
-    await chargeTask(tx, workspaceId, id, charge.credits);
+    markCallLost(tx, workspaceId, id, seq, outcomeSeq);
+    chargeTask(tx, workspaceId, id, charge.credits);
   }
   return charge;
 }

@@ -106,8 +106,8 @@ async function eraseBlock(tx: Tx, key: BlockKey, erase: FrameEraser): Promise<bo
     .map((frame) => leftOf(frame, erase))
     .join("");
   if (after === before) return false;
-  if (after === "") await tx.run(`DELETE FROM task_events ${where}`, [...key]);
-  else await tx.run(`UPDATE task_events SET frames = $4 ${where}`, [...key, new TextEncoder().encode(after)]);
+  if (after === "") tx.write(`DELETE FROM task_events ${where}`, [...key]);
+  else tx.write(`UPDATE task_events SET frames = $4 ${where}`, [...key, new TextEncoder().encode(after)]);
   return true;
 }
 

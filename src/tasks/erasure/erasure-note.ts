@@ -88,7 +88,7 @@ export class ErasureNote {
   /** Stores a new note. */
   async begin(tx: Tx): Promise<void> {
     const note = this.#row();
-    await tx.run("INSERT INTO meta (key, value, seal) VALUES ($1, $2, $3)", [
+    tx.write("INSERT INTO meta (key, value, seal) VALUES ($1, $2, $3)", [
       note.key,
       note.value,
       tx.seals.of("meta", note),

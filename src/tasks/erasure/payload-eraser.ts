@@ -94,7 +94,7 @@ export class PayloadEraser {
     await erasePayloads({ db, ledger }, workspaceId, payloads.slice(0, others), draft, cause, admit);
     await call.commit(async (tx, record) => {
       const erased = await deletePayloads(tx, workspaceId, payloads.slice(others));
-      if (isWhole) await forgetFingerprint(tx, task);
+      if (isWhole) forgetFingerprint(tx, task);
       if (response?.id !== undefined) {
         if (response.isForgotten) await forgetResponse(tx, workspaceId, response.id, signals.responsesErased);
         else await eraseResponseEvents(tx, workspaceId, [response.id], signals.responsesErased);

@@ -121,7 +121,7 @@ export class PayloadExpiry {
     await db.tx(
       async (tx) => {
         if (expiring.isNoted) await recordExpiry(tx, ledger, workspaceId, expiring.run);
-        else await noteExpiry(tx, workspaceId, { done: upTo, run: null });
+        else noteExpiry(tx, workspaceId, { done: upTo, run: null });
       },
       { workspaceId },
     );
@@ -203,7 +203,7 @@ export class PayloadExpiry {
       await db.tx(
         async (tx) => {
           await expiring.note(tx, await deletePayloadsUpTo(tx, workspaceId, from, end));
-          await forgetResponsesUpTo(tx, workspaceId, end, signals.responsesErased);
+          forgetResponsesUpTo(tx, workspaceId, end, signals.responsesErased);
         },
         { workspaceId },
       );
@@ -285,7 +285,7 @@ class ExpiryProgress {
   async note(tx: Tx, payloads: number): Promise<void> {
     if (this.#isNoted && payloads === 0) return;
     const run = { ...this.#run, payloads: this.#run.payloads + payloads };
-    await noteExpiry(tx, this.workspaceId, { done: this.done, run });
+    noteExpiry(tx, this.workspaceId, { done: this.done, run });
     tx.onCommit(() => {
       this.#run = run;
       this.#isNoted = true;

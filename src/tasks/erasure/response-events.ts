@@ -33,7 +33,7 @@ export async function eraseEventsOf(tx: Tx, workspaceId: number, id: string): Pr
   );
   await deleteEventsOf(tx, workspaceId, [id]);
   if (!row || (row.is_open === 0 && row.last === null)) return;
-  await tx.run(
+  tx.write(
     `INSERT INTO response_events (workspace_id, response_id, first_id, last_id, frames)
      VALUES ($1, $2, $3, $4, $5)`,
     [...key, ERASED, row.last ?? 1, new Uint8Array()],

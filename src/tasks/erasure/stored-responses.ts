@@ -86,28 +86,23 @@ export async function forgetResponse(
   erased: TellErased,
 ): Promise<void> {
   const key = [workspaceId, id];
-  await tx.run("DELETE FROM response_items WHERE workspace_id = $1 AND response_id = $2", key);
+  tx.write("DELETE FROM response_items WHERE workspace_id = $1 AND response_id = $2", key);
   await deleteEventsOf(tx, workspaceId, [id]);
-  await tx.run("DELETE FROM responses WHERE workspace_id = $1 AND id = $2", key);
+  tx.write("DELETE FROM responses WHERE workspace_id = $1 AND id = $2", key);
   tx.onCommit(() => erased.emit({ workspaceId, ids: [id] }));
 }
 
 /** Like `forgetResponse`, for all responses whose request is in an entry up to `upTo`. */
-export async function forgetResponsesUpTo(
-  tx: Tx,
-  workspaceId: number,
-  upTo: number,
-  erased: TellErased,
-): Promise<void> {
+export function forgetResponsesUpTo(tx: Tx, workspaceId: number, upTo: number, erased: TellErased): void {
   const span = [workspaceId, upTo];
   for (const table of ["response_items", "response_events"]) {
-    await tx.run(
+    tx.write(
       `DELETE FROM ${table} WHERE workspace_id = $1 AND response_id IN
          (SELECT id FROM responses WHERE workspace_id = $1 AND request_seq <= $2)`,
       span,
     );
   }
-  await tx.run("DELETE FROM responses WHERE workspace_id = $1 AND request_seq <= $2", span);
+  tx.write("DELETE FROM responses WHERE workspace_id = $1 AND request_seq <= $2", span);
   tx.onCommit(() => erased.emit({ workspaceId, upTo }));
 }
 

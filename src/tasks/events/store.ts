@@ -16,17 +16,17 @@ export const TASK_EVENTS = { table: "task_events", owner: "task_id" } as const;
 export const RESPONSE_EVENTS = { table: "response_events", owner: "response_id" } as const;
 export type EventTable = typeof TASK_EVENTS | typeof RESPONSE_EVENTS;
 
-export async function saveEvents(
+export function saveEvents(
   tx: Tx,
   workspaceId: number,
   ownerId: string,
   firstId: number,
   frames: readonly Uint8Array[],
   { table, owner }: EventTable = TASK_EVENTS,
-): Promise<void> {
+): void {
   let first = firstId;
   for (const block of blocksOf(frames)) {
-    await tx.run(
+    tx.write(
       `INSERT INTO ${table} (workspace_id, ${owner}, first_id, last_id, frames) VALUES ($1, $2, $3, $4, $5)`,
       [workspaceId, ownerId, first, first + block.frames - 1, block.bytes],
     );

@@ -92,10 +92,10 @@ export async function acceptTask(
         throw new Problem("agent_stopped", `The agent ${agent.name} is stopped.`);
       }
       const dispatchSeq = await record({ phase: "intent", outcome: "allowed", input: request.input.text });
-      await insertTask(tx, workspaceId, created, dispatchSeq);
+      insertTask(tx, workspaceId, created, dispatchSeq);
       if (early) early.task.dispatchSeq = dispatchSeq;
-      if (request.call) await saveOwnCall(tx, { workspaceId, id }, request.call);
-      if (key) await keepKey(tx, key, id, created.createdAt);
+      if (request.call) saveOwnCall(tx, { workspaceId, id }, request.call);
+      if (key) keepKey(tx, key, id, created.createdAt);
       await request.within?.(tx, id);
       tx.onCommit(() => signals.changed.emit({ workspaceId, task: id }));
       await first?.write(tx);

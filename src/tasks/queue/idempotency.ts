@@ -46,8 +46,8 @@ export async function findReplay(
 }
 
 /** Stores the key for a task. MUST follow `findReplay` in the same transaction. */
-export async function keepKey(tx: Tx, key: IdempotencyKey, taskId: string, now: number): Promise<void> {
-  await tx.run(
+export function keepKey(tx: Tx, key: IdempotencyKey, taskId: string, now: number): void {
+  tx.write(
     `INSERT INTO idempotency_keys (workspace_id, actor, key, fingerprint, task_id, created_at)
      VALUES ($1, $2, $3, $4, $5, $6)
      ON CONFLICT (workspace_id, actor, key) DO UPDATE
@@ -60,11 +60,11 @@ export async function keepKey(tx: Tx, key: IdempotencyKey, taskId: string, now: 
  * Erases the hash of a task's request: it has no salt, so a guessed prompt could be confirmed with it. The key still
  * belongs to its task, so that no request is executed twice; from now on it is refused with any body.
  */
-export async function forgetFingerprint(
+export function forgetFingerprint(
   tx: Tx,
   { workspaceId, id, createdAt }: Pick<Task, "workspaceId" | "id" | "createdAt">,
-): Promise<void> {
-  await tx.run(
+): void {
+  tx.write(
     "UPDATE idempotency_keys SET fingerprint = $4 WHERE created_at = $1 AND workspace_id = $2 AND task_id = $3",
     [createdAt, workspaceId, id, new Uint8Array(0)],
   );

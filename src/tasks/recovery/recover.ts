@@ -77,7 +77,7 @@ export async function recoverTasks(
         await parts.db.tx(async (tx) => {
           // The costs of the calls were lost with the process.
           await recordLost(parts, tx, task, lost, null);
-          await markQueued(tx, workspaceId, task.id, false);
+          markQueued(tx, workspaceId, task.id, false);
         });
       }
       // Checked for queued tasks too: an earlier attempt at recovery may have died between these two writes.

@@ -30,14 +30,14 @@ export async function closeUnproven(
   const { end } = proven ?? {};
   const code = end ? end.code : "internal";
   await db.tx(async (tx) => {
-    await restoreRows(tx, workspaceId, id, proven ?? new ProvenTask(), null);
-    await closeRow(tx, workspaceId, id, {
+    restoreRows(tx, workspaceId, id, proven ?? new ProvenTask(), null);
+    closeRow(tx, workspaceId, id, {
       status: end?.outcome === "succeeded" || end?.outcome === "cancelled" ? end.outcome : "failed",
       error: code === undefined ? null : { code, message: CHANGED },
       finishSeq: end?.seq ?? null,
       finishedAt: clock.now(),
     });
-    await forgetAnswers(tx, workspaceId, id);
+    forgetAnswers(tx, workspaceId, id);
     await withdrawApprovals(tx, workspaceId, id);
   });
 }
@@ -57,11 +57,11 @@ export async function endChanged(
   db.seals.report("tasks", { workspace_id: workspaceId, id });
   await db.tx(async (tx) => {
     const agent = await agentAt(tx, workspaceId, name, Date.parse(ts));
-    await restoreRows(tx, workspaceId, id, proven, agent?.id ?? null);
+    restoreRows(tx, workspaceId, id, proven, agent?.id ?? null);
     const restored = await findTask(tx, workspaceId, id);
     if (!restored) return;
     await recordLost(parts, tx, restored, openCallsIn(proven), null, { workspaceId, agent });
-    await forgetAnswers(tx, workspaceId, id);
+    forgetAnswers(tx, workspaceId, id);
   });
   const task = await findTask(db, workspaceId, id);
   if (!task) return;

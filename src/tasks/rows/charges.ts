@@ -10,25 +10,26 @@ export interface OpenModelCall {
   readonly reserved: number;
 }
 
-export async function openModelCall(
+export function openModelCall(
   tx: Tx,
   workspaceId: number,
   id: string,
   { seq, model, reserved }: OpenModelCall,
-): Promise<void> {
-  await tx.run(
+): void {
+  tx.write(
     "UPDATE tasks SET open_model_call = $3, model = $4, open_reserved = $5 WHERE workspace_id = $1 AND id = $2",
     [workspaceId, id, seq, model, reserved],
   );
 }
 
 /** Adds the cost of a tool call, in micro-credits. */
-export async function chargeTask(tx: Tx, workspaceId: number, id: string, micros: number): Promise<void> {
+export function chargeTask(tx: Tx, workspaceId: number, id: string, micros: number): void {
   if (micros === 0) return;
-  await tx.run(
-    `UPDATE tasks SET credits = ${cappedSum("credits", "$3")} WHERE workspace_id = $1 AND id = $2`,
-    [workspaceId, id, micros],
-  );
+  tx.write(`UPDATE tasks SET credits = ${cappedSum("credits", "$3")} WHERE workspace_id = $1 AND id = $2`, [
+    workspaceId,
+    id,
+    micros,
+  ]);
 }
 
 export interface ModelCallCharge {
@@ -39,13 +40,8 @@ export interface ModelCallCharge {
   readonly steps: number;
 }
 
-export async function closeModelCall(
-  tx: Tx,
-  workspaceId: number,
-  id: string,
-  charge: ModelCallCharge,
-): Promise<void> {
-  await tx.run(
+export function closeModelCall(tx: Tx, workspaceId: number, id: string, charge: ModelCallCharge): void {
+  tx.write(
     `UPDATE tasks SET open_model_call = NULL, credits = ${cappedSum("credits", "$3")}, input_tokens = input_tokens + $4,
        output_tokens = output_tokens + $5, steps = steps + $6 WHERE workspace_id = $1 AND id = $2`,
     [workspaceId, id, charge.credits, charge.inputTokens, charge.outputTokens, charge.steps],

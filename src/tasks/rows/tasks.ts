@@ -170,12 +170,7 @@ export interface NewTask {
   readonly createdAt: number;
 }
 
-export async function insertTask(
-  tx: Tx,
-  workspaceId: number,
-  task: NewTask,
-  dispatchSeq: number,
-): Promise<void> {
+export function insertTask(tx: Tx, workspaceId: number, task: NewTask, dispatchSeq: number): void {
   const row = {
     workspace_id: workspaceId,
     id: task.id,
@@ -190,7 +185,7 @@ export async function insertTask(
     input_form: task.inputForm,
     continues: task.continues,
   };
-  await tx.run(
+  tx.write(
     `INSERT INTO tasks (workspace_id, id, agent_id, agent, tier, tools, metadata, status, attempts, credits,
        input_tokens, output_tokens, steps, dispatch_seq, event_ceiling, created_by, created_at, input_form, continues,
        seal)
@@ -242,8 +237,8 @@ export async function markRunning(
  * From running back to queued, after the process that ran it ended. An attempt that a shutdown interrupted does not
  * count.
  */
-export async function markQueued(tx: Tx, workspaceId: number, id: string, brokenOff: boolean): Promise<void> {
-  await tx.run(
+export function markQueued(tx: Tx, workspaceId: number, id: string, brokenOff: boolean): void {
+  tx.write(
     `UPDATE tasks SET status = 'queued', open_model_call = NULL, attempts = attempts - $3
      WHERE workspace_id = $1 AND id = $2 AND status = 'running'`,
     [workspaceId, id, brokenOff ? 1 : 0],
@@ -284,16 +279,12 @@ export async function findOpenTask(
   );
 }
 
-export async function raiseEventCeiling(
-  tx: Tx,
-  workspaceId: number,
-  id: string,
-  ceiling: number,
-): Promise<void> {
-  await tx.run(
-    "UPDATE tasks SET event_ceiling = $3 WHERE workspace_id = $1 AND id = $2 AND event_ceiling < $3",
-    [workspaceId, id, ceiling],
-  );
+export function raiseEventCeiling(tx: Tx, workspaceId: number, id: string, ceiling: number): void {
+  tx.write("UPDATE tasks SET event_ceiling = $3 WHERE workspace_id = $1 AND id = $2 AND event_ceiling < $3", [
+    workspaceId,
+    id,
+    ceiling,
+  ]);
 }
 
 export interface TaskEnd {

@@ -31,7 +31,7 @@ export async function insertToolCall(
     [workspaceId, taskId, call.id, call.status, call.intentSeq, call.startedAt, call.price],
   );
   if (again > 0) return;
-  await tx.run(
+  tx.write(
     `INSERT INTO tool_calls (workspace_id, task_id, position, id, tool, status, intent_seq, started_at, price)
      SELECT $1, $2, COUNT(*), $3, $4, $5, $6, $7, $8 FROM tool_calls WHERE workspace_id = $1 AND task_id = $2`,
     [workspaceId, taskId, call.id, call.tool, call.status, call.intentSeq, call.startedAt, call.price],
@@ -39,28 +39,28 @@ export async function insertToolCall(
 }
 
 /** Records that a call was lost in flight. `outcomeSeq` is the entry for it. */
-export async function markCallLost(
+export function markCallLost(
   tx: Tx,
   workspaceId: number,
   taskId: string,
   intentSeq: number,
   outcomeSeq: number,
-): Promise<void> {
-  await tx.run(
+): void {
+  tx.write(
     "UPDATE tool_calls SET outcome_seq = $4 WHERE workspace_id = $1 AND task_id = $2 AND intent_seq = $3",
     [workspaceId, taskId, intentSeq, outcomeSeq],
   );
 }
 
 /** Records the result of a call. Its text is the output of the entry `outcomeSeq`. */
-export async function finishToolCall(
+export function finishToolCall(
   tx: Tx,
   workspaceId: number,
   taskId: string,
   callId: string,
   end: { readonly status: ToolStatus; readonly outcomeSeq: number; readonly durationMs: number },
-): Promise<void> {
-  await tx.run(
+): void {
+  tx.write(
     `UPDATE tool_calls SET status = $4, outcome_seq = $5, duration_ms = $6
      WHERE workspace_id = $1 AND task_id = $2 AND id = $3`,
     [workspaceId, taskId, callId, end.status, end.outcomeSeq, end.durationMs],

@@ -51,7 +51,7 @@ export class CallGuard {
   /** Writes down the model call that begins. If it is the first call, the same statement marks the task as running. */
   async open(tx: Tx, call: OpenModelCall): Promise<void> {
     const { workspaceId, id } = this.#task;
-    if (this.#isMarked) await openModelCall(tx, workspaceId, id, call);
+    if (this.#isMarked) openModelCall(tx, workspaceId, id, call);
     else await this.markRunning(tx, call);
   }
 

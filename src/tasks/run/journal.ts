@@ -130,7 +130,7 @@ export class RunJournal {
     const from = log.savedUpTo;
     const to = log.nextId - 1;
     if (to === from) return;
-    await saveEvents(tx, this.#task.workspaceId, this.#task.id, from + 1, log.after(from));
+    saveEvents(tx, this.#task.workspaceId, this.#task.id, from + 1, log.after(from));
     tx.onCommit(() => log.saved(to));
   }
 
@@ -147,7 +147,7 @@ export class RunJournal {
     const from = log.savedUpTo;
     const eventId = log.nextId;
     const frame = encodeFrame(eventId, "approval.required", data);
-    await saveEvents(tx, workspaceId, task, from + 1, [...log.after(from), frame]);
+    saveEvents(tx, workspaceId, task, from + 1, [...log.after(from), frame]);
     await hooks.approvalRequired(tx, { workspaceId, task, callId: id, agent, tool });
     tx.onCommit(() => {
       log.publish("approval.required", data);
@@ -172,7 +172,7 @@ export class RunJournal {
   async #raiseCeiling(): Promise<void> {
     const ceiling = this.#log.nextId + CEILING_STEP;
     const { workspaceId, id } = this.#task;
-    await this.#parts.db.tx((tx) => raiseEventCeiling(tx, workspaceId, id, ceiling), {
+    await this.#parts.db.tx(async (tx) => raiseEventCeiling(tx, workspaceId, id, ceiling), {
       single: true,
       workspaceId,
     });

@@ -166,8 +166,7 @@ export class ModelEvidence implements UnwrittenOutcome {
       await db.tx(
         async (tx) => {
           await this.#writeOutcome(tx, ended);
-          if (status === "succeeded")
-            await saveAnswer(tx, task, step, { role: "assistant", text, toolCalls });
+          if (status === "succeeded") saveAnswer(tx, task, step, { role: "assistant", text, toolCalls });
           await journal.save(tx);
         },
         { workspaceId: task.workspaceId },
@@ -201,7 +200,7 @@ export class ModelEvidence implements UnwrittenOutcome {
       credits,
       usage: { kind: "model", name: model, outcome: status, inputTokens, outputTokens, durationMs },
     });
-    await closeModelCall(tx, workspaceId, id, charge);
+    closeModelCall(tx, workspaceId, id, charge);
     tx.onCommit(() => {
       budgets.release(id);
       signals.changed.emit({ workspaceId, task: id });

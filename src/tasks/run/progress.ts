@@ -50,49 +50,47 @@ export const UNKNOWN =
   "It is unknown whether this call took effect, because the server stopped before the result arrived. It was not repeated.";
 
 /** Saves a model's answer in the transaction of its evidence, so that the model is not asked again after a crash. */
-export async function saveAnswer(
-  tx: Tx,
-  { workspaceId, id }: Task,
-  step: number,
-  message: AssistantMessage,
-): Promise<void> {
-  await insertAnswer(tx, workspaceId, id, step, message);
+export function saveAnswer(tx: Tx, { workspaceId, id }: Task, step: number, message: AssistantMessage): void {
+  insertAnswer(tx, workspaceId, id, step, message);
   // The task has made progress, so earlier crashes during the same step no longer count.
-  await tx.run("UPDATE tasks SET attempts = 1 WHERE workspace_id = $1 AND id = $2 AND attempts > 1", [
+  tx.write("UPDATE tasks SET attempts = 1 WHERE workspace_id = $1 AND id = $2 AND attempts > 1", [
     workspaceId,
     id,
   ]);
 }
 
 /** Saves the call of a new task in the transaction that creates the task. */
-export async function saveOwnCall(
+export function saveOwnCall(
   tx: Tx,
   { workspaceId, id }: Pick<Task, "workspaceId" | "id">,
   call: ToolCall,
-): Promise<void> {
+): void {
   const message: AssistantMessage = { role: "assistant", text: "", toolCalls: [call] };
-  await insertAnswer(tx, workspaceId, id, OWN_STEP, message);
+  insertAnswer(tx, workspaceId, id, OWN_STEP, message);
 }
 
 /** Answers are sealed, because a resumed task makes the calls that its last answer requests. */
-async function insertAnswer(
+function insertAnswer(
   tx: Tx,
   workspaceId: number,
   taskId: string,
   step: number,
   message: AssistantMessage,
-): Promise<void> {
+): void {
   const body = JSON.stringify(message);
   const row = { workspace_id: workspaceId, task_id: taskId, step, body };
-  await tx.run(
-    "INSERT INTO task_answers (workspace_id, task_id, step, body, seal) VALUES ($1, $2, $3, $4, $5)",
-    [workspaceId, taskId, step, body, tx.seals.of("task_answers", row)],
-  );
+  tx.write("INSERT INTO task_answers (workspace_id, task_id, step, body, seal) VALUES ($1, $2, $3, $4, $5)", [
+    workspaceId,
+    taskId,
+    step,
+    body,
+    tx.seals.of("task_answers", row),
+  ]);
 }
 
 /** Deletes the answers of a task that has ended, which cannot be resumed. */
-export async function forgetAnswers(tx: Tx, workspaceId: number, taskId: string): Promise<void> {
-  await tx.run("DELETE FROM task_answers WHERE workspace_id = $1 AND task_id = $2", [workspaceId, taskId]);
+export function forgetAnswers(tx: Tx, workspaceId: number, taskId: string): void {
+  tx.write("DELETE FROM task_answers WHERE workspace_id = $1 AND task_id = $2", [workspaceId, taskId]);
 }
 
 /**

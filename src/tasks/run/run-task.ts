@@ -73,7 +73,7 @@ function endingAfter(error: unknown): TaskEnding {
  */
 async function breakOff(parts: TaskParts, task: Task, log: EventLog): Promise<void> {
   try {
-    await parts.db.tx((tx) => markQueued(tx, task.workspaceId, task.id, true), {
+    await parts.db.tx(async (tx) => markQueued(tx, task.workspaceId, task.id, true), {
       single: true,
       workspaceId: task.workspaceId,
     });

@@ -137,7 +137,7 @@ export class ToolEvidence {
           : await this.#writeRefusal(tx, call, tool, output);
         const { status } = call;
         const durationMs = Math.round(call.durationMs);
-        await finishToolCall(tx, workspaceId, id, call.id, { status, outcomeSeq, durationMs });
+        finishToolCall(tx, workspaceId, id, call.id, { status, outcomeSeq, durationMs });
         await journal.save(tx);
       },
       { workspaceId },
@@ -194,7 +194,7 @@ export class ToolEvidence {
       credits: micros,
       usage: { kind: "tool", name: call.tool, outcome: status, durationMs },
     });
-    await chargeTask(tx, workspaceId, id, micros);
+    chargeTask(tx, workspaceId, id, micros);
     tx.onCommit(() => {
       budgets.release(id);
       if (micros > 0) signals.changed.emit({ workspaceId, task: id });

@@ -35,7 +35,7 @@ export async function countSchedules(sql: Sql, workspaceId: number): Promise<num
 }
 
 export async function insertSchedule(tx: Tx, schedule: Schedule): Promise<void> {
-  await tx.run(
+  tx.write(
     `INSERT INTO schedules (workspace_id, id, name, agent, prompt, cron, timezone, tier, tools, metadata, missed, status,
        version, created_by, runs_as, created_at, updated_at, next_at, agent_id)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
@@ -100,8 +100,8 @@ function writeSchedule(tx: Tx, schedule: Schedule): Promise<number> {
   );
 }
 
-export async function deleteSchedule(tx: Tx, workspaceId: number, id: string): Promise<void> {
-  await tx.run("DELETE FROM schedules WHERE workspace_id = $1 AND id = $2", [workspaceId, id]);
+export function deleteSchedule(tx: Tx, workspaceId: number, id: string): void {
+  tx.write("DELETE FROM schedules WHERE workspace_id = $1 AND id = $2", [workspaceId, id]);
 }
 
 export async function findSchedule(sql: Sql, workspaceId: number, id: string): Promise<Schedule | undefined> {
@@ -163,7 +163,7 @@ export async function dueSchedules(db: Db, now: number, limit: number): Promise<
     if (broken.length === 0) return rows.map(fromRow);
     await db.tx(async (tx) => {
       for (const { workspace_id: workspaceId, id } of broken) {
-        await tx.run("UPDATE schedules SET next_at = NULL WHERE workspace_id = $1 AND id = $2", [
+        tx.write("UPDATE schedules SET next_at = NULL WHERE workspace_id = $1 AND id = $2", [
           workspaceId,
           id,
         ]);

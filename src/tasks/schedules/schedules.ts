@@ -128,7 +128,7 @@ export class Schedules {
     await call.commit(async (tx) => {
       const schedule = await this.#find(tx, call.caller, id);
       call.about({ agent: schedule.agent, detail: { schedule: id } });
-      await deleteSchedule(tx, schedule.workspaceId, id);
+      deleteSchedule(tx, schedule.workspaceId, id);
     });
     forgetting.deleted();
     forgetting.forgetSoon();

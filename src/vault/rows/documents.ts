@@ -136,8 +136,8 @@ export interface NewDocument extends Omit<VaultDocument, "scope" | "contentHash"
 }
 
 /** Inserts the row, invisible to everybody so far. */
-export async function insertDocument(tx: Tx, document: NewDocument): Promise<void> {
-  await tx.run(
+export function insertDocument(tx: Tx, document: NewDocument): void {
+  tx.write(
     `INSERT INTO vault_documents (key, workspace_id, id, scope_id, state, title, source_uri, source_hash, metadata,
        content_type, content_hash, characters, chunks, pages, created_by, created_at, updated_at)
      VALUES ($1, $2, $3, $4, 'building', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
@@ -163,22 +163,21 @@ export async function insertDocument(tx: Tx, document: NewDocument): Promise<voi
 }
 
 /** Makes a completely written document visible to reads, lists and searches. */
-export async function showDocument(
+export function showDocument(
   tx: Tx,
   document: NewDocument,
   created: { readonly at: number; readonly by: string },
-): Promise<void> {
-  await tx.run("UPDATE vault_documents SET state = 'live', created_at = $2, created_by = $3 WHERE key = $1", [
+): void {
+  tx.write("UPDATE vault_documents SET state = 'live', created_at = $2, created_by = $3 WHERE key = $1", [
     document.key,
     created.at,
     created.by,
   ]);
-  await tx.run(
-    "UPDATE vault_segments SET live = 1, document_key = NULL WHERE document_key = $1 AND live = 0",
-    [document.key],
-  );
+  tx.write("UPDATE vault_segments SET live = 1, document_key = NULL WHERE document_key = $1 AND live = 0", [
+    document.key,
+  ]);
   for (const hash of document.metadataHashes) {
-    await tx.run("INSERT INTO vault_metadata (scope_id, hash, document_key) VALUES ($1, $2, $3)", [
+    tx.write("INSERT INTO vault_metadata (scope_id, hash, document_key) VALUES ($1, $2, $3)", [
       document.scopeId,
       hash,
       document.key,
@@ -187,55 +186,46 @@ export async function showDocument(
 }
 
 /** Hides a document. Its remains are removed afterwards (`remove.ts`). */
-export async function hideDocument(
-  tx: Tx,
-  key: number,
-  change: SegmentChange,
-  scopeId: number,
-): Promise<void> {
-  await tx.run("UPDATE vault_documents SET state = 'removing' WHERE key = $1", [key]);
-  await tx.run("DELETE FROM vault_metadata WHERE document_key = $1", [key]);
-  await swapSegments(tx, scopeId, change);
+export function hideDocument(tx: Tx, key: number, change: SegmentChange, scopeId: number): void {
+  tx.write("UPDATE vault_documents SET state = 'removing' WHERE key = $1", [key]);
+  tx.write("DELETE FROM vault_metadata WHERE document_key = $1", [key]);
+  swapSegments(tx, scopeId, change);
 }
 
-export async function swapSegments(
-  tx: Tx,
-  scopeId: number,
-  { removed, added }: SegmentChange,
-): Promise<void> {
-  for (const id of removed) await tx.run("DELETE FROM vault_segments WHERE id = $1", [id]);
-  for (const segment of added) await insertSegment(tx, scopeId, null, segment);
+export function swapSegments(tx: Tx, scopeId: number, { removed, added }: SegmentChange): void {
+  for (const id of removed) tx.write("DELETE FROM vault_segments WHERE id = $1", [id]);
+  for (const segment of added) insertSegment(tx, scopeId, null, segment);
 }
 
 /** `document` null: searchable at once; otherwise once that document is visible. */
-export async function insertSegment(
+export function insertSegment(
   tx: Tx,
   scopeId: number,
   document: number | null,
   { passages, bytes }: SegmentBytes,
-): Promise<void> {
-  await tx.run(
+): void {
+  tx.write(
     "INSERT INTO vault_segments (scope_id, document_key, live, chunks, data) VALUES ($1, $2, $3, $4, $5)",
     [scopeId, document, document === null ? 1 : 0, passages, bytes],
   );
 }
 
-export async function insertPage(tx: Tx, document: number, place: number, page: TextPage): Promise<void> {
-  await tx.run('INSERT INTO vault_pages (key, "start", text) VALUES ($1, $2, $3)', [
+export function insertPage(tx: Tx, document: number, place: number, page: TextPage): void {
+  tx.write('INSERT INTO vault_pages (key, "start", text) VALUES ($1, $2, $3)', [
     keyOf(document, place),
     page.start,
     page.text,
   ]);
 }
 
-export async function insertChunk(
+export function insertChunk(
   tx: Tx,
   document: number,
   place: number,
   id: string,
   { start, end, hash }: PreparedPassage,
-): Promise<void> {
-  await tx.run('INSERT INTO vault_chunks (key, id, "start", "end", hash) VALUES ($1, $2, $3, $4, $5)', [
+): void {
+  tx.write('INSERT INTO vault_chunks (key, id, "start", "end", hash) VALUES ($1, $2, $3, $4, $5)', [
     keyOf(document, place),
     id,
     start,

@@ -60,10 +60,10 @@ export class Spaces {
     const active = this.#spaces.find(({ state }) => state === "active");
     const wanted = this.#spaces.find((space) => space.name === name);
     await this.#db.tx(async (tx) => {
-      await tx.run("UPDATE vault_spaces SET state = 'kept' WHERE state = 'filling' AND name <> $1", [name]);
+      tx.write("UPDATE vault_spaces SET state = 'kept' WHERE state = 'filling' AND name <> $1", [name]);
       if (wanted && wanted === active) return;
       const state = active ? "filling" : "active";
-      await tx.run(
+      tx.write(
         `INSERT INTO vault_spaces (name, dimensions, state, created_at) VALUES ($1, $2, $3, $4)
          ON CONFLICT (name) DO UPDATE SET state = excluded.state`,
         [name, wanted?.dimensions ?? dimensions, state, this.#clock.now()],
@@ -106,13 +106,13 @@ export class Spaces {
     if (!this.isAvailable) return;
     const table = vectorTable(space.id);
     await this.#db.tx(async (tx) => {
-      await tx.run("UPDATE vault_spaces SET dimensions = $2 WHERE id = $1", [space.id, dimensions]);
-      await tx.run(
+      tx.write("UPDATE vault_spaces SET dimensions = $2 WHERE id = $1", [space.id, dimensions]);
+      tx.write(
         `CREATE VIRTUAL TABLE IF NOT EXISTS ${table} USING vec0 (passage INTEGER PRIMARY KEY,
          scope INTEGER PARTITION KEY, embedding FLOAT[${dimensions}] DISTANCE_METRIC=cosine, chunk_size=${BLOCK})`,
       );
       // Without it, each insert reads the blocks of all partitions.
-      await tx.run(`CREATE INDEX IF NOT EXISTS ${table}_scopes ON ${table}_chunks (partition00)`);
+      tx.write(`CREATE INDEX IF NOT EXISTS ${table}_scopes ON ${table}_chunks (partition00)`);
     });
     await this.#read();
   }
@@ -120,9 +120,9 @@ export class Spaces {
   /** Makes the filled space active. Only the latest of the previous ones is kept. */
   async swap(filled: Space): Promise<void> {
     await this.#db.tx(async (tx) => {
-      await tx.run("UPDATE vault_spaces SET state = 'dropped' WHERE state = 'kept'");
-      await tx.run("UPDATE vault_spaces SET state = 'kept' WHERE state = 'active'");
-      await tx.run("UPDATE vault_spaces SET state = 'active' WHERE id = $1", [filled.id]);
+      tx.write("UPDATE vault_spaces SET state = 'dropped' WHERE state = 'kept'");
+      tx.write("UPDATE vault_spaces SET state = 'kept' WHERE state = 'active'");
+      tx.write("UPDATE vault_spaces SET state = 'active' WHERE id = $1", [filled.id]);
     });
     await this.#read();
   }
@@ -138,18 +138,18 @@ export class Spaces {
           `SELECT rowid AS passage FROM ${table}_rowids ORDER BY rowid LIMIT $1`,
           [DROPPED_AT_ONCE],
         );
-        for (const { passage } of rows) await deleteVector(tx, space, passage);
+        for (const { passage } of rows) deleteVector(tx, space, passage);
         if (rows.length > 0) return true;
-        await tx.run(`DROP TABLE ${table}`);
+        tx.write(`DROP TABLE ${table}`);
       }
       const pending = await tx.run(
         `DELETE FROM vault_pending WHERE space_id = $1 AND chunk_key IN
          (SELECT chunk_key FROM vault_pending WHERE space_id = $1 ORDER BY chunk_key LIMIT $2)`,
         [space.id, SLICE],
       );
-      if (pending === 0) await tx.run("DELETE FROM vault_spaces WHERE id = $1", [space.id]);
+      if (pending === 0) tx.write("DELETE FROM vault_spaces WHERE id = $1", [space.id]);
       // Without a table there is nothing to delete from.
-      else await tx.run("UPDATE vault_spaces SET dimensions = 0 WHERE id = $1", [space.id]);
+      else tx.write("UPDATE vault_spaces SET dimensions = 0 WHERE id = $1", [space.id]);
       return pending > 0;
     });
     if (!left || space.dimensions > 0) await this.#read();
@@ -173,7 +173,7 @@ export class Spaces {
         );
         const end = rows[rows.length - 1]?.key;
         if (end === undefined) return undefined;
-        await tx.run(
+        tx.write(
           `INSERT INTO vault_pending (space_id, chunk_key, retry_at)
            SELECT $1, key, 0 FROM vault_chunks WHERE key > $2 AND key <= $3 ON CONFLICT DO NOTHING`,
           [space.id, after, end],
@@ -186,15 +186,9 @@ export class Spaces {
   }
 }
 
-export async function insertVector(
-  tx: Tx,
-  space: Space,
-  scopeId: number,
-  key: number,
-  vector: Float32Array,
-): Promise<void> {
+export function insertVector(tx: Tx, space: Space, scopeId: number, key: number, vector: Float32Array): void {
   const bytes: SqlValue = new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
-  await tx.run(`INSERT INTO ${vectorTable(space.id)} (passage, scope, embedding) VALUES ($1, $2, $3)`, [
+  tx.write(`INSERT INTO ${vectorTable(space.id)} (passage, scope, embedding) VALUES ($1, $2, $3)`, [
     key,
     scopeId,
     bytes,
@@ -207,19 +201,16 @@ export async function hasVector(sql: Sql, space: Space, key: number): Promise<bo
 }
 
 /** Marks a passage's vector as missing. */
-export async function putDown(tx: Tx, space: Space, key: number): Promise<void> {
-  await tx.run("INSERT INTO vault_pending (space_id, chunk_key, retry_at) VALUES ($1, $2, 0)", [
-    space.id,
-    key,
-  ]);
+export function putDown(tx: Tx, space: Space, key: number): void {
+  tx.write("INSERT INTO vault_pending (space_id, chunk_key, retry_at) VALUES ($1, $2, 0)", [space.id, key]);
 }
 
-export async function deleteVector(tx: Tx, space: Space, key: number): Promise<void> {
-  await tx.run(`DELETE FROM ${vectorTable(space.id)} WHERE passage = $1`, [key]);
+export function deleteVector(tx: Tx, space: Space, key: number): void {
+  tx.write(`DELETE FROM ${vectorTable(space.id)} WHERE passage = $1`, [key]);
 }
 
-export async function deletePending(tx: Tx, space: Space, document: number): Promise<void> {
-  await tx.run("DELETE FROM vault_pending WHERE space_id = $1 AND chunk_key BETWEEN $2 AND $3", [
+export function deletePending(tx: Tx, space: Space, document: number): void {
+  tx.write("DELETE FROM vault_pending WHERE space_id = $1 AND chunk_key BETWEEN $2 AND $3", [
     space.id,
     keyOf(document, 0),
     keyOf(document, PER_DOCUMENT - 1),
@@ -265,7 +256,7 @@ export async function moveVectors(
       [key],
     );
     if (!row) continue;
-    await deleteVector(tx, space, key);
-    await insertVector(tx, space, scopeId, key, new Float32Array(row.embedding.slice().buffer));
+    deleteVector(tx, space, key);
+    insertVector(tx, space, scopeId, key, new Float32Array(row.embedding.slice().buffer));
   }
 }

@@ -248,7 +248,7 @@ export class Filler {
         hash: row.hash,
       });
     }
-    if (done.length > 0) await db.tx((tx) => cross(tx, space, done));
+    if (done.length > 0) await db.tx(async (tx) => cross(tx, space, done));
     return missing;
   }
 
@@ -309,7 +309,7 @@ export class Filler {
     // A passage without words has no lexical vector. A model that returns none for it may be replaced some day.
     const isRefused = vector === null && space.name !== LEXICAL_SPACE;
     if (isRefused || vector === undefined) {
-      await tx.run("UPDATE vault_pending SET retry_at = $3 WHERE space_id = $1 AND chunk_key = $2", [
+      tx.write("UPDATE vault_pending SET retry_at = $3 WHERE space_id = $1 AND chunk_key = $2", [
         space.id,
         key,
         this.#parts.clock.now() + (isRefused ? REFUSED_MS : LAST_WAIT_MS),
@@ -317,8 +317,8 @@ export class Filler {
       return;
     }
     // If the passage was deleted in the meantime, its vector MUST NOT come back.
-    if (vector && (await findMissing(tx, key))) await insertVector(tx, space, scopeId, key, vector);
-    await cross(tx, space, [key]);
+    if (vector && (await findMissing(tx, key))) insertVector(tx, space, scopeId, key, vector);
+    cross(tx, space, [key]);
   }
 }
 
@@ -331,9 +331,9 @@ function keysOf(document: number): KeyRange {
   return [document * PER_DOCUMENT, (document + 1) * PER_DOCUMENT - 1];
 }
 
-async function cross(tx: Tx, space: Space, keys: readonly number[]): Promise<void> {
+function cross(tx: Tx, space: Space, keys: readonly number[]): void {
   for (const key of keys) {
-    await tx.run("DELETE FROM vault_pending WHERE space_id = $1 AND chunk_key = $2", [space.id, key]);
+    tx.write("DELETE FROM vault_pending WHERE space_id = $1 AND chunk_key = $2", [space.id, key]);
   }
 }
 

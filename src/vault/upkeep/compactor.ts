@@ -82,7 +82,7 @@ export class Compactor {
       isDone = await this.#parts.locks.run(workspaceId, async () => {
         const change = await this.#parts.merger.do("compact", { scopeId, isQuiet }, { workspaceId });
         if (change.removed.length === 0) return true;
-        await this.#parts.db.tx((tx) => swapSegments(tx, scopeId, change), { workspaceId });
+        await this.#parts.db.tx(async (tx) => swapSegments(tx, scopeId, change), { workspaceId });
         return false;
       });
     }

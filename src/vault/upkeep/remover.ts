@@ -88,9 +88,9 @@ async function removeRest(parts: VaultParts, document: RemovedDocument): Promise
       for (let place = from; place < to; place++) {
         const key = keyOf(document.key, place);
         for (const space of spaces.all) {
-          if (space.dimensions > 0 && spaces.isAvailable) await deleteVector(tx, space, key);
+          if (space.dimensions > 0 && spaces.isAvailable) deleteVector(tx, space, key);
         }
-        await tx.run("DELETE FROM vault_chunks WHERE key = $1", [key]);
+        tx.write("DELETE FROM vault_chunks WHERE key = $1", [key]);
       }
     });
   }
@@ -104,18 +104,18 @@ async function removeRest(parts: VaultParts, document: RemovedDocument): Promise
     );
   }
   await db.tx(async (tx) => {
-    for (const space of spaces.all) await deletePending(tx, space, document.key);
-    await tx.run("DELETE FROM vault_segments WHERE document_key = $1 AND live = 0", [document.key]);
+    for (const space of spaces.all) deletePending(tx, space, document.key);
+    tx.write("DELETE FROM vault_segments WHERE document_key = $1 AND live = 0", [document.key]);
     if (hasUnreachableVectors(parts)) {
       // The next start that can reach the vectors removes them. Until then, only this row identifies them.
-      await tx.run(
+      tx.write(
         "UPDATE vault_documents SET title = '', source_uri = NULL, source_hash = NULL, metadata = '{}' WHERE key = $1",
         [document.key],
       );
       return;
     }
-    await tx.run("DELETE FROM vault_documents WHERE key = $1", [document.key]);
-    await deleteUnusedScope(tx, document.scopeId);
+    tx.write("DELETE FROM vault_documents WHERE key = $1", [document.key]);
+    deleteUnusedScope(tx, document.scopeId);
   });
 }
 
@@ -124,8 +124,8 @@ function hasUnreachableVectors({ spaces }: VaultParts): boolean {
 }
 
 /** A path may be confidential too. A document being written keeps its scope alive through its own row. */
-async function deleteUnusedScope(tx: Tx, scopeId: number): Promise<void> {
-  await tx.run(
+function deleteUnusedScope(tx: Tx, scopeId: number): void {
+  tx.write(
     `DELETE FROM vault_scopes WHERE id = $1
        AND NOT EXISTS (SELECT 1 FROM vault_documents WHERE scope_id = $1 AND state = 'live')
        AND NOT EXISTS (SELECT 1 FROM vault_documents WHERE scope_id = $1 AND state <> 'live')

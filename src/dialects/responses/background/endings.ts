@@ -101,7 +101,7 @@ export class ResponseEndings {
       async (tx) => {
         const draft = endDraft(entry, open, { outcome: end.status, code: end.error?.code, output });
         const outcomeSeq = await ledger.append(tx, workspaceId, draft);
-        await endDispatched(tx, workspaceId, { id, outcomeSeq, bytes: Buffer.byteLength(output) }, end);
+        endDispatched(tx, workspaceId, { id, outcomeSeq, bytes: Buffer.byteLength(output) }, end);
         if (events) await saveEnd(tx, open, events);
       },
       { workspaceId },
@@ -116,7 +116,7 @@ export class ResponseEndings {
     try {
       await db.tx(
         async (tx) => {
-          await undoAttempt(tx, workspaceId, id);
+          undoAttempt(tx, workspaceId, id);
           if (events) await saveLog(tx, open, events);
         },
         { workspaceId },

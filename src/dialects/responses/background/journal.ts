@@ -120,7 +120,7 @@ export async function saveEnd(tx: Tx, { workspaceId, id }: JournalKey, log: Even
   const last = log.nextId - 1;
   if (frames.length > 0) await saveUpTo(tx, { workspaceId, id }, log, frames);
   else if (last > 1 && (await mayStoreEvents(tx, workspaceId, id, last))) {
-    await tx.run(MARKER, [workspaceId, id, last, new Uint8Array()]);
+    tx.write(MARKER, [workspaceId, id, last, new Uint8Array()]);
   }
 }
 
@@ -148,7 +148,7 @@ async function saveFrames(
 ): Promise<void> {
   const lastId = firstId + frames.length - 1;
   if (!(await mayStoreEvents(tx, workspaceId, id, lastId))) return;
-  await saveEvents(tx, workspaceId, id, firstId, frames, RESPONSE_EVENTS);
+  saveEvents(tx, workspaceId, id, firstId, frames, RESPONSE_EVENTS);
 }
 
 /** The id of a response's last stored event; 1, the derived event, if none is stored. */

@@ -298,7 +298,7 @@ async function keep(
   await journal?.save(tx);
   await ledger.append(tx, workspaceId, endDraft(entry, open, { outcome: "succeeded" }));
   const bytes = before + Buffer.byteLength(output);
-  await endDispatched(tx, workspaceId, { id, model, outcomeSeq: outcome, bytes }, response);
+  endDispatched(tx, workspaceId, { id, model, outcomeSeq: outcome, bytes }, response);
   const isErased = !(await isStored(tx, workspaceId, dispatchSeq));
   if (isErased) await eraseAnswer(ledger, tx, { open, entry, outcome });
   tx.onCommit(() => {

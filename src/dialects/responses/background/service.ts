@@ -122,7 +122,7 @@ export class BackgroundResponses {
       open.dispatchSeq = await call.commit(async (tx, record) => {
         await this.#refuseEnded(tx, open, agent);
         const requestSeq = await record({ phase: "intent", outcome: "allowed", input });
-        await storeDispatch(tx, workspaceId, { id, agentId, model, requestSeq, createdAt });
+        storeDispatch(tx, workspaceId, { id, agentId, model, requestSeq, createdAt });
         return requestSeq;
       });
     } catch (error) {
@@ -266,7 +266,7 @@ export class BackgroundResponses {
     if (rows.length > 0) {
       await db.tx(
         async (tx) => {
-          for (const row of rows) await storeDispatch(tx, workspaceId, row);
+          for (const row of rows) storeDispatch(tx, workspaceId, row);
         },
         { workspaceId },
       );

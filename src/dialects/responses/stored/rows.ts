@@ -66,13 +66,13 @@ export async function keepResponse(
     log.warn("a response is not stored: another one has its id", { model, outcome });
     return;
   }
-  await keepItems(tx, workspaceId, id, response);
+  keepItems(tx, workspaceId, id, response);
 }
 
 /** Stores the ids of the items in a response's output, so that requests can name them. */
-async function keepItems(tx: Tx, workspaceId: number, id: string, response: unknown): Promise<void> {
+function keepItems(tx: Tx, workspaceId: number, id: string, response: unknown): void {
   for (const item of itemIdsOf(response)) {
-    await tx.run(
+    tx.write(
       `INSERT INTO response_items (workspace_id, id, response_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
       [workspaceId, item, id],
     );
@@ -86,12 +86,12 @@ export type StoredDispatch = Pick<ResponseRow, "id" | "agentId" | "model" | "req
  * Stores a background response when it is dispatched, or when the server starts and finds it unfinished. Restores a
  * row that someone changed or deleted.
  */
-export async function storeDispatch(
+export function storeDispatch(
   tx: Tx,
   workspaceId: number,
   { id, agentId, model, requestSeq, createdAt }: StoredDispatch,
-): Promise<void> {
-  await tx.run(
+): void {
+  tx.write(
     `INSERT INTO responses
        (workspace_id, id, agent_id, model, native, request_seq, outcome_seq, bytes, created_at, attempts)
      VALUES ($1, $2, $3, $4, 0, $5, 0, 0, $6, 0) ON CONFLICT (workspace_id, id) DO UPDATE SET
@@ -114,26 +114,26 @@ export async function beginAttempt(tx: Tx, workspaceId: number, id: string): Pro
 }
 
 /** Reverts the count of an attempt that ended because the server was stopped. */
-export async function undoAttempt(tx: Tx, workspaceId: number, id: string): Promise<void> {
-  await tx.run(
+export function undoAttempt(tx: Tx, workspaceId: number, id: string): void {
+  tx.write(
     "UPDATE responses SET attempts = attempts - 1 WHERE workspace_id = $1 AND id = $2 AND attempts > 0",
     [workspaceId, id],
   );
 }
 
 /** Stores the end of a background response. `outcomeSeq` is the entry with its answer or its failure. */
-export async function endDispatched(
+export function endDispatched(
   tx: Tx,
   workspaceId: number,
   { id, model, outcomeSeq, bytes }: Pick<ResponseRow, "id" | "outcomeSeq" | "bytes"> & { model?: string },
   response: unknown,
-): Promise<void> {
-  await tx.run(
+): void {
+  tx.write(
     `UPDATE responses SET outcome_seq = $3, bytes = $4, model = COALESCE($5, model)
      WHERE workspace_id = $1 AND id = $2`,
     [workspaceId, id, outcomeSeq, bytes, model ?? null],
   );
-  await keepItems(tx, workspaceId, id, response);
+  keepItems(tx, workspaceId, id, response);
 }
 
 export function isResponseId(id: unknown): id is string {
