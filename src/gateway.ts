@@ -54,11 +54,12 @@ export async function openGateway(config: Config, options: GatewayOptions = {}):
   const metrics = createMetrics();
   const plan = planConnections(openFilesLimit());
   const server: ServerState = { listener: null, isDraining: false };
-  // Resolved from here: in the compiled program, this module and the worker's are in the same folder.
+  // Resolved from here: in the compiled program, this module and the workers' are in the same folder.
   const main = new URL("./main.ts", import.meta.url);
   const vaultWorker = new URL("./vault/worker.ts", import.meta.url);
+  const syncWorker = new URL("./store/sqlite/sync-worker.ts", import.meta.url);
 
-  const store = openStore(config, platform, acceptRows);
+  const store = openStore(config, platform, { acceptRows, syncWorker });
   try {
     const evidence = await openEvidence(config, platform, store, metrics, {
       replaceLostKey: options.replaceLostLedgerKey ?? false,

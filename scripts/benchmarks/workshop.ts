@@ -130,7 +130,7 @@ export class Workshop {
     return ProgramServer.start(this.#household, { ...options, command });
   }
 
-  /** Starts a program on all cores, and measures its start. `command` is told the port to listen on. */
+  /** Starts a program on all cores, and measures its start. `command` receives the port to listen on. */
   launch(folder: string, command: (port: number) => readonly string[]): Promise<Launch> {
     return launch(this.#household, folder, command);
   }

@@ -63,8 +63,8 @@ const REOPEN_ERRORS: Record<ReopenReason, OperatorError> = {
     "another program has written to the database while the server was running, or may have, so the server has stopped; a row that was changed could have reached a model",
     "stop that program, then start the server again: the start compares what is stored with its seals and the ledger, and resumes the tasks",
   ),
-  unsynced: new OperatorError(
-    "the disk failed to keep what was written to the database's log, so the server has stopped; calls that were waiting for it have been refused",
+  sync_failed: new OperatorError(
+    "the disk failed to keep what was written to the database's log, so the server has stopped; whether the last calls were carried out is unknown",
     "check the disk, for example with dmesg, then start the server again: the start compares what is stored with the ledger, and resumes the tasks",
   ),
 };

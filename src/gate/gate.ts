@@ -12,7 +12,7 @@ import type { Via } from "../base/via.ts";
 import type { Channel } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
-import { type Db, StoreUnavailable } from "../store/db.ts";
+import { type Db, OutcomeUnknown, StoreUnavailable } from "../store/db.ts";
 import { Call } from "./call.ts";
 import type { LimitNotices } from "./notices.ts";
 import type { RefusedCallers } from "./refused.ts";
@@ -380,9 +380,11 @@ function toProblem(error: unknown, origin: CallOrigin, log: Log): Problem {
   }
   if (error instanceof StoreUnavailable) {
     log.error("the ledger cannot be written", { request_id: origin.requestId, error });
-    return new Problem("ledger_unavailable", "The evidence ledger cannot be written; nothing was done.", {
-      headers: { "Retry-After": "5" },
-    });
+    const detail =
+      error instanceof OutcomeUnknown
+        ? "The evidence ledger failed while it recorded this call. Whether the call was carried out is unknown: check before you repeat it."
+        : "The evidence ledger cannot be written; nothing was done.";
+    return new Problem("ledger_unavailable", detail, { headers: { "Retry-After": "5" } });
   }
   if (error instanceof LedgerChanged) {
     log.error("the stored ledger is not the one that was signed", { request_id: origin.requestId, error });

@@ -17,13 +17,20 @@ export interface Store {
   close(): Promise<void>;
 }
 
+export interface StoreOptions {
+  /** See `SealOptions`. */
+  readonly acceptRows?: ((check: SealedRowsCheck) => void) | undefined;
+  /** See `SqliteOptions`. */
+  readonly syncWorker?: URL;
+}
+
 /**
  * Phase 1. @throws OperatorError if the data directory is in use, cannot be written or belongs to a newer version
  */
 export function openStore(
   config: Config,
   { random, log }: Platform,
-  acceptRows: ((check: SealedRowsCheck) => void) | undefined,
+  { acceptRows, syncWorker }: StoreOptions = {},
 ): Store {
   const lock = claimDirectory(config.dataDir, log);
   try {
@@ -31,7 +38,8 @@ export function openStore(
     removeRuntime(config.dataDir);
     const database = databasePath(config.dataDir);
     const secretKey = openSecretKey({ ...config, random });
-    const db = openSqlite(database, { libraries: config.dataDir, seals: { key: secretKey, acceptRows } });
+    const seals = { key: secretKey, acceptRows };
+    const db = openSqlite(database, { libraries: config.dataDir, seals, ...(syncWorker && { syncWorker }) });
     if (db.vectors.problem !== null) {
       log.warn("the vault searches only words", { problem: db.vectors.problem });
     }

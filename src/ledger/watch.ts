@@ -126,7 +126,7 @@ export class LedgerWatch {
         rest,
       );
     } else if (disturbance.change === "returned") {
-      log.warn("a file of the store is back in its place; calls are accepted again", rest);
+      log.warn("a file of the store is back in its place", rest);
     } else {
       log.error("a file of the store is not in its place; calls are refused until it is", rest);
     }

@@ -57,8 +57,8 @@ export interface TxOptions {
 
 export interface Db extends Sql {
   /**
-   * Reads that wait for no turn. Only for single rows: of rights, and of whatever a stop or a cancel needs, which must
-   * not wait behind the calls that it is to stop.
+   * Reads that wait for no turn, and only briefly for a commit. Only for single rows: of rights, and of whatever a stop
+   * or a cancel needs, which must not wait behind the calls that it is to stop.
    */
   readonly urgent: Sql;
   /**
@@ -68,7 +68,7 @@ export interface Db extends Sql {
    * `work` MUST await nothing but its own `tx`: every other writer waits for it.
    *
    * @throws StoreUnavailable if the store cannot be written (disk full, read-only, I/O error), or refuses it because
-   *   of a disturbance. In that case nothing is kept.
+   *   of a disturbance. In that case nothing is kept, unless the error is `OutcomeUnknown`.
    * @throws whatever `work` throws, after its writes are rolled back.
    */
   tx<T>(work: (tx: Tx) => Promise<T>, options?: TxOptions): Promise<T>;
@@ -81,7 +81,7 @@ export interface Db extends Sql {
   close(): Promise<void>;
 }
 
-/** The store cannot be written or read now. The request was not carried out. */
+/** The store cannot be written or read now. The request was not carried out, unless it is `OutcomeUnknown`. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
 
@@ -89,3 +89,6 @@ export class StoreUnavailable extends Error {
     super(message, { cause });
   }
 }
+
+/** Committed, but the store failed before it was certain to last: it may or may not be there after the next start. */
+export class OutcomeUnknown extends StoreUnavailable {}

@@ -22,10 +22,10 @@ export type Disturbance =
     };
 
 /**
- * `foreign_write`: another program has written to the store, or may have. `unsynced`: the disk refused to keep what was
- * written, which readers see already.
+ * `foreign_write`: another program has written to the store, or may have. `sync_failed`: a commit is in the log, but may
+ * not survive a power failure.
  */
-export type ReopenReason = "foreign_write" | "unsynced";
+export type ReopenReason = "foreign_write" | "sync_failed";
 
 /**
  * What only a store in files on this machine has: other programs can open the files, and deleted data stays in them until it

@@ -7,7 +7,12 @@ import { join } from "node:path";
 import { parseSync } from "oxc-parser";
 
 const SOURCES = join(import.meta.dir, "..", "..", "src");
-const ENTRIES = ["main.ts", "vault/worker.ts", "connectors/openapi/reading/worker.ts"];
+const ENTRIES = [
+  "main.ts",
+  "vault/worker.ts",
+  "store/sqlite/sync-worker.ts",
+  "connectors/openapi/reading/worker.ts",
+];
 /** What is inside of these runs only when it is called. */
 const CALLED = /Function|MethodDefinition|PropertyDefinition/;
 

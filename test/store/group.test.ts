@@ -137,7 +137,7 @@ test("reads wait for the sync, and for what is reported after it", async () => {
   const guard = { look() {}, failed() {}, sync: () => synced.promise, refusal: null };
   const group = new GroupCommit(bench.writer, { guard });
   const reader = openReader(bench.path);
-  const sources = { reader, commits: group };
+  const sources = { reader, syncing: group.syncing };
   const seen: string[] = [];
   const read = async (name: string, { get }: Pick<Sql, "get">) => {
     const row = await get<{ rows: number }>("SELECT COUNT(*) AS rows FROM t");
@@ -147,7 +147,7 @@ test("reads wait for the sync, and for what is reported after it", async () => {
     tx.onCommit(() => void seen.push("reported"));
     await tx.run(put(1).sql, put(1).params);
   }, {});
-  await until(() => group.syncing !== null);
+  await until(() => group.syncing.reads !== null);
   const reads = [read("in turn", readsInTurn(sources)), read("urgent", urgentReads(sources))];
   for (let turn = 0; turn < 5; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
   expect(seen).toEqual([]);

@@ -200,7 +200,7 @@ test("a foreign commit during our own work is noticed, whether or not the work h
     log: new WatchedFile(`${path}-wal`, "log"),
     index: new WatchedFile(`${path}-shm`, "index"),
   };
-  const watch = new StoreWatch(files, writer, dataVersionOf(writer));
+  const watch = new StoreWatch(files, writer, { since: dataVersionOf(writer) });
   const during = (commits: number, work: () => boolean) => {
     watch.own(commits, work);
     return watch.takeCommits().map(({ kind }) => kind);

@@ -14,16 +14,16 @@ function takeAll() {
   }
 }
 const giveBack = (count) => { while (count-- > 0) closeSync(taken.pop()); };
-const say = (value) => writeSync(1, JSON.stringify(value) + "\\n");
+const report = (value) => writeSync(1, JSON.stringify(value) + "\\n");
 `;
 
 /**
  * Runs a program that may open 96 files, in a process of its own, because the limit would affect this one too. It can
- * take all descriptors (`takeAll`), give some back (`giveBack`), and report values (`say`).
+ * take all descriptors (`takeAll`), give some back (`giveBack`), and report values (`report`).
  *
  * @returns its messages and its exit code
  */
-export async function withFewFiles(program: string): Promise<{ said: unknown[]; code: number }> {
+export async function withFewFiles(program: string): Promise<{ reported: unknown[]; code: number }> {
   const command = [
     "/bin/sh",
     "-c",
@@ -35,9 +35,9 @@ export async function withFewFiles(program: string): Promise<{ said: unknown[]; 
   ];
   const child = Bun.spawn(command, { stdout: "pipe", stderr: "inherit" });
   const text = await new Response(child.stdout).text();
-  const said = text
+  const reported = text
     .split("\n")
     .filter(Boolean)
     .map((line) => JSON.parse(line));
-  return { said, code: await child.exited };
+  return { reported, code: await child.exited };
 }

@@ -31,26 +31,26 @@ reserve.resize(8);
 `;
 
 test("the jobs of a thread that cannot be started are done by the one that runs", async () => {
-  const { said, code } = await withFewFiles(`${TWO_THREADS}
-    say(await ask());
+  const { reported, code } = await withFewFiles(`${TWO_THREADS}
+    report(await ask());
     takeAll();
-    say(await askMany(5));
-    say(await askMany(5));
+    report(await askMany(5));
+    report(await askMany(5));
     giveBack(64);
     threads.stop();
   `);
-  expect(said).toEqual([1, [2, 3, 4, 5, 6], [7, 8, 9, 10, 11]]);
+  expect(reported).toEqual([1, [2, 3, 4, 5, 6], [7, 8, 9, 10, 11]]);
   expect(code).toBe(0);
 });
 
 test("if no thread runs, each job is refused, and the next one tries again", async () => {
-  const { said, code } = await withFewFiles(`${TWO_THREADS}
+  const { reported, code } = await withFewFiles(`${TWO_THREADS}
     takeAll();
-    say(await askMany(3));
+    report(await askMany(3));
     giveBack(64);
-    say(await ask());
+    report(await ask());
     threads.stop();
   `);
-  expect(said).toEqual([Array(3).fill("rate_limited"), 1]);
+  expect(reported).toEqual([Array(3).fill("rate_limited"), 1]);
   expect(code).toBe(0);
 });

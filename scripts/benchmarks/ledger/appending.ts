@@ -45,8 +45,8 @@ export async function appendToLedger(ledger: Ledger, callers: number, seconds: n
 }
 
 /**
- * Writes the same bytes to a separate table without processing them: what SQLite itself costs with the gateway's
- * settings (log, synchronous=FULL, secure_delete).
+ * Writes the same bytes to a separate table without processing them: what SQLite itself costs with a sync for each
+ * commit, and otherwise the gateway's settings (log, secure_delete).
  */
 export class PlainTable {
   readonly #connection: Connection;

@@ -23,7 +23,7 @@ export interface Memory {
   readonly proportional: number | null;
 }
 
-/** Starts a program in a folder. `command` is told the port of 127.0.0.1 on which the program is to listen. */
+/** Starts a program in a folder. `command` receives the port of 127.0.0.1 on which the program is to listen. */
 export async function launch(
   household: Household,
   folder: string,

@@ -40,10 +40,10 @@ export class Connection {
   }
 
   /**
-   * From now on, a commit does not sync the log: `GroupCommit` does. SQLite still syncs it before writing it back to the
+   * From now on, a commit does not sync the log: `SyncThread` does. SQLite still syncs it before writing it back to the
    * database file.
    */
-  leaveSyncs(): void {
+  deferSyncs(): void {
     this.database.exec("PRAGMA synchronous = NORMAL");
   }
 
@@ -74,7 +74,7 @@ export class Connection {
 }
 
 /**
- * Opens the writer. `synchronous=FULL` syncs the log at each commit (but see `leaveSyncs`), `recursive_triggers` makes REPLACE fire the
+ * Opens the writer. `synchronous=FULL` syncs the log at each commit, until `deferSyncs`, `recursive_triggers` makes REPLACE fire the
  * ledger's triggers, and `secure_delete` overwrites deleted data.
  */
 export function openWriter(path: string): Connection {

@@ -1,9 +1,10 @@
 import { RoundRobin, type WaitingItem } from "../../base/round-robin.ts";
-import { StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
+import { OutcomeUnknown, StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
 import { RowSeals } from "../seals/seals.ts";
 import { type Connection, sqliteCode } from "./connection.ts";
 import { refusalOf, unavailable } from "./engine-errors.ts";
 import { type CommitWorks, OpenTx } from "./open-tx.ts";
+import { SyncWait } from "./sync-wait.ts";
 
 /**
  * Maximum number of transactions committed with one sync. More would block the event loop for too long; fewer would
@@ -86,8 +87,9 @@ export class GroupCommit {
   #idle: (() => void)[] = [];
   #last: ((tx: Tx) => Promise<void>) | null = null;
   #between: (() => void)[] = [];
-  #unsynced: PromiseWithResolvers<void> | null = null;
   #lastSyncMs = 0;
+  /** What reads wait for. */
+  readonly syncing = new SyncWait();
 
   /** @param cpuMs the time that this thread has used so far, in milliseconds */
   constructor(
@@ -149,14 +151,6 @@ export class GroupCommit {
     });
   }
 
-  /**
-   * Resolves once the last commit is on disk and has been reported. Null if it has: until then, readers would see what
-   * this process does not know yet, and what a power failure can still take.
-   */
-  get syncing(): Promise<void> | null {
-    return this.#unsynced?.promise ?? null;
-  }
-
   /** Accepts no more jobs, and resolves when none is waiting. */
   async end(): Promise<void> {
     this.#ended = true;
@@ -199,19 +193,13 @@ export class GroupCommit {
         if (group.length === GROUP_LIMIT || this.#cpuMs() >= end) break;
       }
       if (this.#connection.database.inTransaction) await this.#end(shared, written);
-      if (written.length > 0) {
-        // Meanwhile the event loop does other work, except the next group: groups are reported in order.
-        this.#unsynced = Promise.withResolvers();
-        const begun = performance.now();
-        await this.#guard.sync();
-        this.#lastSyncMs = performance.now() - begun;
-      }
+      if (written.length > 0) await this.#sync();
     } catch (error) {
       this.#rollback();
       this.#guard.failed();
       for (const tx of written.reverse()) tx.rolledBack();
-      this.#letReadsGoOn();
-      const failure = unavailable(error);
+      this.syncing.end();
+      const failure = error instanceof OutcomeUnknown ? error : unavailable(error);
       // If nothing could begin, the waiting jobs would fail in the same way.
       const failed = group.length > 0 ? group : this.#queue.drain();
       return failed.map((job, index) => {
@@ -219,14 +207,26 @@ export class GroupCommit {
         return () => job.settle(own?.ok === false ? own : { ok: false, error: failure });
       });
     }
-    for (const tx of written) tx.committed();
-    this.#letReadsGoOn();
+    for (const tx of written) passFaultOn(() => tx.committed());
+    this.syncing.end();
     return group.map((job, index) => () => job.settle(outcomes[index] as TransactionOutcome));
   }
 
-  #letReadsGoOn(): void {
-    this.#unsynced?.resolve();
-    this.#unsynced = null;
+  /**
+   * While the log is synced, the event loop does other work, but no other group begins, so commits are reported in order.
+   * @throws OutcomeUnknown
+   */
+  async #sync(): Promise<void> {
+    this.syncing.begin();
+    const begun = performance.now();
+    try {
+      await this.#guard.sync();
+    } catch (error) {
+      const failure = new OutcomeUnknown("a sync of the log has failed", error);
+      this.syncing.failure = failure;
+      throw failure;
+    }
+    this.#lastSyncMs = performance.now() - begun;
   }
 
   async #end(shared: CommitWorks, written: OpenTx[]): Promise<void> {
@@ -310,5 +310,16 @@ export class GroupCommit {
     } finally {
       tx.end();
     }
+  }
+}
+
+/** A fault of whoever is notified must not stop the store. It is reported like any other fault. */
+function passFaultOn(notify: () => void): void {
+  try {
+    notify();
+  } catch (error) {
+    setTimeout(() => {
+      throw error;
+    });
   }
 }

@@ -10,6 +10,7 @@ import { migrate } from "./migrate.ts";
 import { openSeals, type SealOptions } from "./open-seals.ts";
 import { readsInTurn, urgentReads } from "./reads.ts";
 import { requireOwnSchema } from "./schema.ts";
+import { SyncThread } from "./sync-thread.ts";
 import { loadVectorExtension, type VectorExtension } from "./vec.ts";
 import { dataVersionOf, StoreWatch, type WatchedFiles } from "./watch.ts";
 import { WatchedFile } from "./watched-file.ts";
@@ -17,6 +18,11 @@ import { WatchedFile } from "./watched-file.ts";
 export interface SqliteOptions {
   /** The folder that sqlite-vec is written to and loaded from. Without it, sqlite-vec is not loaded. */
   readonly libraries?: string;
+  /**
+   * The program of a thread that syncs the log (`sync-worker.ts`). Without it, each commit blocks the event loop until
+   * it is on disk.
+   */
+  readonly syncWorker?: URL;
   /** The key for sealing rows. Without it, rows are not sealed and none is trusted. */
   readonly seals?: SealOptions;
 }
@@ -38,13 +44,15 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
     options.libraries === undefined
       ? { path: null, problem: "sqlite-vec was not requested" }
       : loadVectorExtension([writer.database, reader.database], options.libraries);
-  const watch = new StoreWatch(files, writer, since);
+  const syncThread = options.syncWorker ? new SyncThread(options.syncWorker) : null;
+  if (syncThread) writer.deferSyncs();
+  const watch = new StoreWatch(files, writer, { since, syncThread });
   const group = new GroupCommit(writer, { guard: watch, seals });
   const run: Sql["run"] = (sql, params) => group.submit((tx) => tx.run(sql, params), { single: true });
   return {
-    ...readsInTurn({ reader, commits: group }),
+    ...readsInTurn({ reader, syncing: group.syncing }),
     seals,
-    urgent: { ...urgentReads({ reader, commits: group }), seals, run },
+    urgent: { ...urgentReads({ reader, syncing: group.syncing }), seals, run },
     vectors,
     wasLeftOpen,
     get mustReopen() {
@@ -61,6 +69,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
     },
     async close() {
       await group.end();
+      syncThread?.close();
       reader.close();
       watch.takeMoves();
       if (watch.mustNotWrite) writer.abandon();
@@ -192,7 +201,6 @@ function openConnections(
     const since = upgrade(writer);
     const seals = options ? openSeals(writer, options) : new RowSeals(null);
     writer.neverWait();
-    writer.leaveSyncs();
     const reader = connect(openReader);
     requireOpen();
     for (const { database } of connections) keepTogether(database);

@@ -1,6 +1,7 @@
 import type { Disturbance, ReopenReason } from "../file-store.ts";
 import type { Connection } from "./connection.ts";
 import type { WriteGuard, WriteRefusal } from "./group.ts";
+import type { SyncThread } from "./sync-thread.ts";
 import type { WatchedFile } from "./watched-file.ts";
 
 /** The files of a store, which its connections have opened. */
@@ -27,6 +28,7 @@ export class StoreWatch implements WriteGuard {
   readonly #database: WatchedFile;
   readonly #log: WatchedFile;
   readonly #index: WatchedFile;
+  readonly #syncThread: SyncThread | null;
   #version: number;
   #commits = 0;
   /** The number of commits in the index at the last look. */
@@ -36,15 +38,21 @@ export class StoreWatch implements WriteGuard {
   #isForeign = false;
   /** Others may have made commits that are not counted here. */
   #isUncounted = false;
-  #isUnsynced = false;
+  /** A sync of the log has failed. */
+  #hasLostSync = false;
   readonly #moves: Disturbance[] = [];
 
   /**
    * `connection`: the writer. `since`: its data version (see `look`) before the store was compared with anything;
-   * later commits by others count.
+   * later commits by others count. `syncThread`: null if the connection syncs at each commit by itself.
    */
-  constructor({ database, log, index }: WatchedFiles, connection: Connection, since: number) {
+  constructor(
+    { database, log, index }: WatchedFiles,
+    connection: Connection,
+    { since, syncThread = null }: { readonly since: number; readonly syncThread?: SyncThread | null },
+  ) {
     this.#connection = connection;
+    this.#syncThread = syncThread;
     this.#version = since;
     this.#database = database;
     this.#log = log;
@@ -59,7 +67,7 @@ export class StoreWatch implements WriteGuard {
    * have happened.
    */
   get refusal(): WriteRefusal | null {
-    if (this.#isUnsynced) return { reason: "the log could not be written to the disk", isLost: true };
+    if (this.#hasLostSync) return { reason: "a sync of the log has failed", isLost: true };
     for (const file of [this.#database, this.#log, this.#index]) {
       if (file.change === null) continue;
       const reason = `the ${file.name} file is not in its place (${file.change})`;
@@ -75,15 +83,16 @@ export class StoreWatch implements WriteGuard {
 
   /**
    * Others may use the log with another index. Each side would overwrite the other's additions to the log, which
-   * damages the file.
+   * damages the file. After a failed sync, the log on disk may have gaps: the next start finds them, unless the log has been
+   * written back by then.
    */
   get mustNotWrite(): boolean {
-    return this.#isUncounted;
+    return this.#isUncounted || this.#hasLostSync;
   }
 
   /** See `FileStore.mustReopen`. */
   get mustReopen(): ReopenReason | null {
-    if (this.#isUnsynced) return "unsynced";
+    if (this.#hasLostSync) return "sync_failed";
     return (this.#isForeign || this.#isUncounted) && this.#database.change === null ? "foreign_write" : null;
   }
 
@@ -117,10 +126,12 @@ export class StoreWatch implements WriteGuard {
    * without them.
    */
   async sync(): Promise<void> {
+    // Without a commit since `look`, the log has not grown.
+    if (!this.#syncThread || this.#index.readNumber(COMMIT_COUNT) === this.#counted) return;
     try {
-      await this.#log.sync();
+      await this.#log.sync(this.#syncThread);
     } catch (error) {
-      this.#isUnsynced = true;
+      this.#hasLostSync = true;
       throw error;
     }
   }

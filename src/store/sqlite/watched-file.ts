@@ -1,8 +1,9 @@
-import { closeSync, constants, fdatasync, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { OperatorError } from "../../base/errors.ts";
 import { listOpenFiles } from "../../base/open-files/count.ts";
 import type { FileChange, StoreFile } from "../file-store.ts";
+import type { SyncThread } from "./sync-thread.ts";
 
 /**
  * For writing too, as SQLite opens it: on an overlay file system, the first open for writing creates another file.
@@ -79,11 +80,8 @@ export class WatchedFile {
     return number[0] ?? 0;
   }
 
-  /** Resolves once everything written to the file so far is on disk, through whichever descriptor. */
-  sync(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      fdatasync(this.#descriptor, (error) => (error ? reject(error) : resolve()));
-    });
+  sync(thread: SyncThread): Promise<void> {
+    return thread.sync(this.#descriptor);
   }
 
   close(): void {

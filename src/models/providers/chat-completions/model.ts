@@ -72,8 +72,8 @@ class ChatCompletionsModel extends OpenAICompatibleChatLanguageModel {
   override async doStream(options: LanguageModelV4CallOptions): Promise<LanguageModelV4StreamResult> {
     const { abortSignal, includeRawChunks = false, providerOptions } = options;
     const { headers, url, fetch } = this.config;
-    const { body: asked, warnings } = await this.prepareRequest(options);
-    const body = { ...asked, stream: true, stream_options: { include_usage: true } };
+    const { body: requestBody, warnings } = await this.prepareRequest(options);
+    const body = { ...requestBody, stream: true, stream_options: { include_usage: true } };
     const metadataKey = metadataKeyOf(this.provider, providerOptions);
     const { value: stream, responseHeaders = {} } = await postJsonToApi({
       url: url({ path: "/chat/completions", modelId: this.modelId }),

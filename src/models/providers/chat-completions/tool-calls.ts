@@ -40,11 +40,11 @@ export class ToolCallDeltas {
       this.#tracker.processDelta(delta);
       return;
     }
-    const { name, arguments: given } = delta.function;
+    const { name, arguments: part } = delta.function;
     const call = this.#unnamed.get(index) ?? { id: null, arguments: "", extraContent: null };
     call.id ??= delta.id ?? null;
     call.extraContent ??= delta.extra_content ?? null;
-    call.arguments += given ?? "";
+    call.arguments += part ?? "";
     this.#unnamed.set(index, call);
     if (name == null) return;
     this.#unnamed.delete(index);
