@@ -28,8 +28,7 @@ const keep = (seq: number, body: string) =>
 
 describe("the writer", () => {
   test.each([
-    // NORMAL: the group commit syncs the log itself.
-    ["synchronous", 1],
+    ["synchronous", 2],
     ["secure_delete", 1],
     ["recursive_triggers", 1],
     ["foreign_keys", 1],
