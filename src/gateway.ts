@@ -38,6 +38,8 @@ export interface GatewayOptions {
    * that were changed no longer keep the gateway from opening.
    */
   readonly acceptRows?: (check: SealedRowsCheck) => void;
+  /** Runs the work of each transaction twice and undoes the first run. Only for tests. */
+  readonly rerunWork?: boolean;
   /** Tools, resources and prompts that MCP's conformance suite requires. Only for tests. */
   readonly mcpFixtures?: CreateFixtures;
 }
@@ -59,7 +61,7 @@ export async function openGateway(config: Config, options: GatewayOptions = {}):
   const vaultWorker = new URL("./vault/worker.ts", import.meta.url);
   const syncWorker = new URL("./store/sqlite/sync-worker.ts", import.meta.url);
 
-  const store = openStore(config, platform, { acceptRows, syncWorker });
+  const store = openStore(config, platform, { ...options, syncWorker });
   try {
     const evidence = await openEvidence(config, platform, store, metrics, {
       replaceLostKey: options.replaceLostLedgerKey ?? false,

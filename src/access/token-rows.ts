@@ -47,7 +47,7 @@ export async function saveLastUses(
 ): Promise<void> {
   if (used.size === 0) return;
   const batch = [...used];
-  await db.tx(async (tx) => {
+  await db.tx(null, async (tx) => {
     for (const [id, { workspaceId, at }] of batch) {
       const change = `UPDATE ${table} SET last_used_at = $3 WHERE workspace_id = $1 AND id = $2`;
       tx.write(change, [workspaceId, id, at]);

@@ -179,7 +179,7 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
     byId.set(row.id, { ...fromRow(row), status });
     settings.set(row.id, { ...row, status });
   }
-  if (!find(DEFAULT_WORKSPACE)) await db.tx((tx) => create(tx, DEFAULT_WORKSPACE));
+  if (!find(DEFAULT_WORKSPACE)) await db.tx(null, (tx) => create(tx, DEFAULT_WORKSPACE));
 
   return {
     changed,

@@ -308,7 +308,7 @@ export class Connectors {
     if (!this.#isThere(live) || isSame) return;
     this.#show(live);
     try {
-      await db.tx(async (tx) => {
+      await db.tx(workspaceId, async (tx) => {
         if (!(await updateConnector(tx, live.stored, now, hasNewTools))) return;
         await ledger.append(tx, workspaceId, {
           phase: "single",

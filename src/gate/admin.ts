@@ -70,13 +70,13 @@ export async function ensureAdmin(
       [formerKey(configured), hashSecret(configured)],
     );
     if (known) {
-      await db.tx((tx) => recordConfigured(tx, id, "token.configure", {}));
+      await db.tx(workspaceId, (tx) => recordConfigured(tx, id, "token.configure", {}));
       return null;
     }
   }
   const secret = configured ?? createSecret(random);
   if (configured === undefined) handOver(secret);
-  const tokenId = await db.tx(async (tx) => {
+  const tokenId = await db.tx(workspaceId, async (tx) => {
     const issued = await tokens.issue(
       tx,
       workspaceId,

@@ -193,11 +193,11 @@ export class Call {
     try {
       // Earlier decisions are written first, so the ledger has them in order.
       if (this.#late.size > 0) await this.#late.flush();
-      await this.#db.tx(write, { workspaceId: this.caller.workspaceId });
+      await this.#db.tx(this.caller.workspaceId, write);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       decision.defer();
-      this.#late.keep({ write, facts: decision.facts() });
+      this.#late.keep({ workspaceId: this.caller.workspaceId, write, facts: decision.facts() });
     }
   }
 
@@ -215,23 +215,19 @@ export class Call {
    * @throws Problem 401 `invalid_token` if the caller's rights have ended; in that case nothing is written
    */
   async commit<T>(work: (tx: Tx, record: RecordEntry) => Promise<T>): Promise<T> {
-    let seq: number | null = null;
-    const value = await this.#db.tx(
-      async (tx) => {
-        const asked = this.requireRights(tx);
-        if (asked) await asked;
-        const record: RecordEntry = async (more = {}) => {
-          if (seq !== null) throw new Error("a call can have only one entry");
-          seq = await this.#append(tx, { ...this.draft("succeeded"), ...more });
-          return seq;
-        };
-        const done = await work(tx, record);
-        if (seq === null) await record();
-        return done;
-      },
-      { workspaceId: this.caller.workspaceId },
-    );
-    this.#seq = seq;
+    const { value, entry } = await this.#db.tx(this.caller.workspaceId, async (tx) => {
+      let seq: number | null = null;
+      const asked = this.requireRights(tx);
+      if (asked) await asked;
+      const record: RecordEntry = async (more = {}) => {
+        if (seq !== null) throw new Error("a call can have only one entry");
+        seq = await this.#append(tx, { ...this.draft("succeeded"), ...more });
+        return seq;
+      };
+      const value = await work(tx, record);
+      return { value, entry: seq ?? (await record()) };
+    });
+    this.#seq = entry;
     return value;
   }
 

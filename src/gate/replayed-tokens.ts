@@ -29,7 +29,7 @@ export async function endReplayedTokens(
     );
     const replayed = rows.filter((row) => history.isOutdated(row));
     if (replayed.length === 0) continue;
-    await db.tx(async (tx) => {
+    await db.tx(null, async (tx) => {
       tokens.changeWith(tx);
       for (const { id } of replayed) {
         tx.write("UPDATE tokens SET revoked_at = $3, seal = NULL WHERE workspace_id = $1 AND id = $2", [

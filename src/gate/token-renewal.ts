@@ -40,7 +40,7 @@ export class TokenRenewal {
     for (const workspaceId of workspaceIds()) {
       if (histories.of(workspaceId).endedTokens < renewAfter) continue;
       const valid = await this.#validRows(workspaceId);
-      await db.tx((tx) => this.#renew(tx, workspaceId, valid));
+      await db.tx(workspaceId, (tx) => this.#renew(tx, workspaceId, valid));
     }
   }
 

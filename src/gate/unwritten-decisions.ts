@@ -15,6 +15,8 @@ export type DecisionFields = Readonly<Record<string, unknown>>;
 
 /** What is still to be written for a decision that is already in effect. */
 export interface LateRecord {
+  /** Whose ledger gets the evidence. */
+  readonly workspaceId: number;
   /** Writes the decision and its evidence. */
   readonly write: (tx: Tx) => Promise<void>;
   /** The log fields if the decision can never be written. */
@@ -97,7 +99,7 @@ export class LateRecords {
   async #write(): Promise<void> {
     for (let next = this.#records[0]; next; next = this.#records[0]) {
       try {
-        await this.#db.tx(next.write);
+        await this.#db.tx(next.workspaceId, next.write);
         this.#log.info("a decision was recorded late", next.facts);
       } catch (error) {
         if (error instanceof StoreUnavailable) throw error;

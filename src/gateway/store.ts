@@ -18,10 +18,12 @@ export interface Store {
 }
 
 export interface StoreOptions {
-  /** See `SealOptions`. */
+  /** See `GatewayOptions`. */
   readonly acceptRows?: ((check: SealedRowsCheck) => void) | undefined;
   /** See `SqliteOptions`. */
   readonly syncWorker?: URL;
+  /** See `SqliteOptions`. */
+  readonly rerunWork?: boolean | undefined;
 }
 
 /**
@@ -30,7 +32,7 @@ export interface StoreOptions {
 export function openStore(
   config: Config,
   { random, log }: Platform,
-  { acceptRows, syncWorker }: StoreOptions = {},
+  { acceptRows, syncWorker, rerunWork = false }: StoreOptions = {},
 ): Store {
   const lock = claimDirectory(config.dataDir, log);
   try {
@@ -39,7 +41,11 @@ export function openStore(
     const database = databasePath(config.dataDir);
     const secretKey = openSecretKey({ ...config, random });
     const seals = { key: secretKey, acceptRows };
-    const db = openSqlite(database, { libraries: config.dataDir, seals, ...(syncWorker && { syncWorker }) });
+    const db = openSqlite(database, {
+      libraries: config.dataDir,
+      ...{ seals, rerunWork },
+      ...(syncWorker && { syncWorker }),
+    });
     if (db.vectors.problem !== null) {
       log.warn("the vault searches only words", { problem: db.vectors.problem });
     }

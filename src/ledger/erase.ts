@@ -47,7 +47,7 @@ export async function erasePayloads(
   admit?: Admit,
 ): Promise<void> {
   for (let at = 0; at < payloads.length; at += NAMED_AT_ONCE) {
-    await db.tx(async (tx) => {
+    await db.tx(workspaceId, async (tx) => {
       await admit?.(tx);
       const erased = await deletePayloads(tx, workspaceId, payloads.slice(at, at + NAMED_AT_ONCE));
       if (erased.length === 0) return;

@@ -1,6 +1,5 @@
 import type { Clock } from "../base/clock.ts";
 import type { RandomSource } from "../base/ids.ts";
-import { RoundRobin } from "../base/round-robin.ts";
 import { Signal } from "../base/signal.ts";
 import { type Db, type SqlValue, StoreUnavailable, type Tx } from "../store/db.ts";
 import { insertRowsSql } from "../store/many-rows.ts";
@@ -18,7 +17,8 @@ export interface Ledger {
    */
   begin(tx: Tx, workspaceId: number): Promise<void>;
   /**
-   * Appends within a transaction, so an event and its evidence are stored together or not at all.
+   * Appends within a transaction, so an event and its evidence are stored together or not at all. The transaction MUST
+   * have been opened for this ledger (`Tx.ledgers`).
    * @returns the entry's seq: counted from 1, without gaps in its workspace.
    */
   append(tx: Tx, workspaceId: number, draft: EntryDraft): Promise<number>;
@@ -49,7 +49,6 @@ export interface Appended {
 }
 
 interface QueuedEntry {
-  readonly workspaceId: number;
   readonly draft: EntryDraft;
   readonly admit: Admit | undefined;
   readonly resolve: (seq: number) => void;
@@ -69,14 +68,16 @@ const ROWS = 16;
  * reads them from the store again. If another program has appended an entry to a chain, the store's guard refuses all
  * further entries.
  *
- * Entries recorded on their own while a group waits to be written are stored in one transaction with multi-row
- * statements: 8 µs per entry instead of 17 with one transaction and one statement each (64 at a time, without
- * encoding and hashing).
+ * Entries of a ledger that are recorded on their own while a group of them waits to be written are stored in one
+ * transaction with multi-row statements: 8 µs per entry instead of 17 with one transaction and one statement each (64
+ * at a time, without encoding and hashing).
  */
 export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: LedgerHeads): Ledger {
   const grown = new Signal<LedgerGrowth>();
   const appended = new Signal<Appended>();
-  const waiting = new RoundRobin<QueuedEntry>();
+  /** By workspace; a ledger for which nothing waits has no queue. */
+  const waiting = new Map<number, QueuedEntry[]>();
+  let waitingCount = 0;
   db.beforeCommit((tx) => heads.write(tx));
 
   function moveTail(
@@ -99,7 +100,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
     const tail = heads.tail(workspaceId);
     const { next, payloads } = sealed(workspaceId, tail, draft, clock.now());
     moveTail(tx, workspaceId, [next.tail], [draft]);
-    insert(tx, [[workspaceId, next]]);
+    insert(tx, workspaceId, [next]);
     if (next.tail.seq % TILE_WIDTH === 0) await completeTiles(tx, workspaceId, tail.seq, next.tail.seq);
     keepPayloads(tx, payloads);
     return next.tail.seq;
@@ -131,88 +132,116 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
     return { next, payloads };
   }
 
-  async function appendWaiting(tx: Tx, group: readonly QueuedEntry[]): Promise<(number | Error)[]> {
+  async function appendWaiting(
+    tx: Tx,
+    workspaceId: number,
+    group: readonly QueuedEntry[],
+  ): Promise<(number | Error)[]> {
     const now = clock.now();
-    const chains = new Map<number, { readonly tails: Tail[]; readonly drafts: EntryDraft[] }>();
-    const links: (readonly [number, ChainedEntry])[] = [];
+    const links: ChainedEntry[] = [];
+    const drafts: EntryDraft[] = [];
     const texts: Payload[] = [];
     const results: (number | Error)[] = [];
-    for (const { workspaceId, draft, admit } of group) {
+    for (const { draft, admit } of group) {
       try {
         const asked = admit?.(tx);
         if (asked) await asked;
-        const chain = chains.get(workspaceId) ?? { tails: [], drafts: [] };
-        const tail = chain.tails.at(-1) ?? heads.tail(workspaceId);
-        const { next, payloads } = sealed(workspaceId, tail, draft, now);
-        chain.tails.push(next.tail);
-        chain.drafts.push(draft);
-        chains.set(workspaceId, chain);
-        links.push([workspaceId, next]);
+        const { next, payloads } = sealed(
+          workspaceId,
+          links.at(-1)?.tail ?? heads.tail(workspaceId),
+          draft,
+          now,
+        );
+        links.push(next);
+        drafts.push(draft);
         texts.push(...payloads);
         results.push(next.tail.seq);
       } catch (error) {
         results.push(error instanceof Error ? error : new Error(String(error)));
       }
     }
-    for (const [workspaceId, { tails, drafts }] of chains) moveTail(tx, workspaceId, tails, drafts);
-    insert(tx, links);
-    for (const [workspaceId, { tails }] of chains) {
-      const size = heads.tail(workspaceId).seq;
-      await completeTiles(tx, workspaceId, size - tails.length, size);
-    }
+    if (links.length === 0) return results;
+    moveTail(
+      tx,
+      workspaceId,
+      links.map(({ tail }) => tail),
+      drafts,
+    );
+    insert(tx, workspaceId, links);
+    const size = heads.tail(workspaceId).seq;
+    await completeTiles(tx, workspaceId, size - links.length, size);
     keepPayloads(tx, texts);
     return results;
   }
 
-  async function writeWaiting(): Promise<void> {
-    let group: readonly QueuedEntry[] = [];
+  /** Takes entries that wait for one ledger. If it leaves any, they are written by a transaction of their own. */
+  function takeGroup(workspaceId: number): readonly QueuedEntry[] {
+    const queue = waiting.get(workspaceId) ?? [];
+    let [count, characters] = [0, 0];
+    for (const { draft } of queue) {
+      if (count === ENTRIES_AT_ONCE || characters >= CHARACTERS_AT_ONCE) break;
+      count += 1;
+      characters += (draft.input?.length ?? 0) + (draft.output?.length ?? 0);
+    }
+    const group = queue.splice(0, count);
+    waitingCount -= group.length;
+    if (queue.length > 0) void writeWaiting(workspaceId);
+    else waiting.delete(workspaceId);
+    return group;
+  }
+
+  async function writeWaiting(workspaceId: number): Promise<void> {
+    let group: readonly QueuedEntry[] | undefined;
     try {
-      const results = await db.tx((tx) => {
-        group = takeGroup(waiting);
-        if (waiting.size > 0) void writeWaiting();
-        return appendWaiting(tx, group);
+      const results = await db.tx(workspaceId, (tx) => {
+        // Taken once, although the work may run again.
+        group ??= takeGroup(workspaceId);
+        return appendWaiting(tx, workspaceId, group);
       });
-      for (const [index, { resolve, reject }] of group.entries()) {
+      for (const [index, { resolve, reject }] of (group ?? []).entries()) {
         const result = results[index];
         if (typeof result === "number") resolve(result);
         else reject(result);
       }
     } catch (error) {
       // If the store could not begin a transaction, the group is still in `waiting`.
-      if (group.length === 0) group = waiting.drain();
+      group ??= takeAll(workspaceId);
       for (const { reject } of group) reject(error);
     }
   }
 
+  function takeAll(workspaceId: number): readonly QueuedEntry[] {
+    const queue = waiting.get(workspaceId) ?? [];
+    waiting.delete(workspaceId);
+    waitingCount -= queue.length;
+    return queue;
+  }
+
   return {
-    begin: (tx, workspaceId) => heads.begin(tx, workspaceId),
+    async begin(tx, workspaceId) {
+      await heads.begin(tx, workspaceId);
+      tx.ledgers.push(workspaceId);
+    },
     append,
     grown,
     appended,
     record(workspaceId, draft, admit) {
       return new Promise((resolve, reject) => {
-        if (waiting.size >= WAITING_LIMIT) {
+        if (waitingCount >= WAITING_LIMIT) {
           reject(new StoreUnavailable(`${WAITING_LIMIT} entries are already waiting to be written`));
           return;
         }
-        waiting.add({ workspaceId, draft, admit, resolve, reject });
-        if (waiting.size === 1) void writeWaiting();
+        const entry = { draft, admit, resolve, reject };
+        waitingCount += 1;
+        const queue = waiting.get(workspaceId);
+        if (queue) queue.push(entry);
+        else {
+          waiting.set(workspaceId, [entry]);
+          void writeWaiting(workspaceId);
+        }
       });
     },
   };
-}
-
-/** Workspaces take turns, so long texts of one workspace do not delay the entries of others. */
-function takeGroup(waiting: RoundRobin<QueuedEntry>): readonly QueuedEntry[] {
-  const group: QueuedEntry[] = [];
-  let characters = 0;
-  while (group.length < ENTRIES_AT_ONCE && characters < CHARACTERS_AT_ONCE) {
-    const next = waiting.take();
-    if (!next) break;
-    group.push(next);
-    characters += (next.draft.input?.length ?? 0) + (next.draft.output?.length ?? 0);
-  }
-  return group;
 }
 
 /** Adds to a decision the hashes of what was decided on and of the reason. */
@@ -238,18 +267,18 @@ export async function completeLedger(db: Db, workspaceId: number): Promise<void>
   const size = await ledgerSize(db, workspaceId);
   for (let from = await tiledSize(db, workspaceId); from + TILE_WIDTH <= size; ) {
     const to = Math.min(size, from + BLOCKS_AT_ONCE * TILE_WIDTH);
-    await db.tx((tx) => completeTiles(tx, workspaceId, from, to));
+    await db.tx(workspaceId, (tx) => completeTiles(tx, workspaceId, from, to));
     from = to - (to % TILE_WIDTH);
   }
 }
 
 const COLUMNS = 5;
 
-function insert(tx: Tx, links: readonly (readonly [workspaceId: number, ChainedEntry])[]): void {
+function insert(tx: Tx, workspaceId: number, links: readonly ChainedEntry[]): void {
   for (let from = 0; from < links.length; ) {
     const count = links.length - from >= ROWS ? ROWS : 1;
     const values: SqlValue[] = [];
-    for (const [workspaceId, { bytes, prev, tail }] of links.slice(from, from + count)) {
+    for (const { bytes, prev, tail } of links.slice(from, from + count)) {
       values.push(workspaceId, tail.seq, prev, tail.leaf, bytes);
     }
     tx.write(count === ROWS ? INSERT_MANY : INSERT_ONE, values);

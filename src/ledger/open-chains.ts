@@ -48,10 +48,13 @@ export async function openChains(parts: OpenChainsParts): Promise<OpenChains> {
   const ledger = createLedger(db, clock, random, heads);
   if (state !== "signed" || keys.isReplacing) {
     // Runs even if it adds no entry, because its commit signs the heads.
-    await db.tx(async (tx) => {
-      if (state === "first") await signFirstHeads(tx, ledger, unsigned);
-      if (keys.isReplacing) await replaceLostKey(tx, { ledger, keys, workspaces });
-    });
+    await db.tx(
+      workspaces().map(({ id }) => id),
+      async (tx) => {
+        if (state === "first") await signFirstHeads(tx, ledger, unsigned);
+        if (keys.isReplacing) await replaceLostKey(tx, { ledger, keys, workspaces });
+      },
+    );
   }
   markSigned(keys, log);
   return { ledger, heads, keys, proofs: createProofs({ db, heads, keys, nameOf }) };

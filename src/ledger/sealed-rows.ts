@@ -48,7 +48,7 @@ async function recordSealing({ db, ledger, workspaces }: SealedRowsParts): Promi
   const { rows, accepted, named } = JSON.parse(note.value) as SealingNote;
   const ids = workspaces().map(({ id }) => id);
   const [first] = ids;
-  await db.tx(async (tx) => {
+  await db.tx(ids, async (tx) => {
     for (const id of ids) {
       const sealed = draft("store.seal", "succeeded");
       await ledger.append(tx, id, { ...sealed, detail: { rows, accepted } });

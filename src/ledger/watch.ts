@@ -178,7 +178,7 @@ export class LedgerWatch {
     const { db, ledger } = this.#parts;
     const results = await Promise.allSettled(
       workspaceIds.map((workspaceId) =>
-        db.tx((tx) => ledger.append(tx, workspaceId, draft), { whileRefused: true }),
+        db.tx(workspaceId, (tx) => ledger.append(tx, workspaceId, draft), { whileRefused: true }),
       ),
     );
     return workspaceIds.filter((_, index) => {

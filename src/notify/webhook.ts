@@ -107,7 +107,7 @@ export class Webhook {
   /** Stores and sends a notice of a past event. Never throws: failures are logged. */
   post(notice: WebhookNotice): void {
     const writing = this.#parts.db
-      .tx((tx) => this.write(tx, notice))
+      .tx(null, (tx) => this.write(tx, notice))
       .catch((error: unknown) => {
         const facts = { webhook: this.#origin, type: notice.type, error };
         this.#parts.log.error("a notice for the webhook could not be stored and is lost", facts);
@@ -204,7 +204,7 @@ export class Webhook {
   async #deliver(ref: DeliveryRef): Promise<void> {
     const { db, clock, log } = this.#parts;
     // Read in a transaction, which the store refuses after a foreign write: a changed delivery MUST NOT be signed.
-    const delivery = await db.tx((tx) => findDue(tx, ref, clock.now()));
+    const delivery = await db.tx(null, (tx) => findDue(tx, ref, clock.now()));
     if (!delivery) return;
     const posted = await post(this.#parts, delivery, clock, this.#closing.signal);
     const { httpStatus, problem } = posted;
@@ -213,7 +213,7 @@ export class Webhook {
     const at = clock.now();
     const wait = problem === null ? null : this.#waitAfter(posted, delivery.tries);
     const nextAt = wait === null ? null : at + wait;
-    await db.tx(async (tx) => noteAttempt(tx, delivery, { at, httpStatus, problem, nextAt }));
+    await db.tx(null, async (tx) => noteAttempt(tx, delivery, { at, httpStatus, problem, nextAt }));
     if (problem === null || nextAt !== null) return;
     const { id, type } = delivery;
     log.error("a notice could not be delivered", { webhook: this.#origin, id, type, problem });

@@ -18,7 +18,15 @@ export interface Sql {
   run(sql: string, params?: readonly SqlValue[]): Promise<number>;
 }
 
+/**
+ * The ledgers that a transaction appends to, or whose heads it changes in another way: those of one workspace or of
+ * several, or null for none.
+ */
+export type Ledgers = number | readonly number[] | null;
+
 export interface Tx extends Sql {
+  /** The workspaces whose ledgers it may append to. `Ledger.begin` adds a new one. */
+  readonly ledgers: number[];
   /**
    * Runs one writing statement whose count nobody needs. Statements keep their order, but nobody waits for this one. If
    * it fails, the transaction fails with its error, whatever `work` does: later statements throw it too.
@@ -42,8 +50,11 @@ export interface CommitWork {
 }
 
 export interface TxOptions {
-  /** Whose transaction it is. Workspaces take turns if many transactions wait. Default: the node's own. */
-  readonly workspaceId?: number;
+  /**
+   * The workspace whose turn it is, if the transaction does not append to its ledger. Workspaces take turns if many
+   * transactions wait. Default: the one whose ledger is named, and otherwise the node's own turn.
+   */
+  readonly turnOf?: number;
   /**
    * The work runs at most one writing statement and cannot fail after it, so it needs no savepoint within the group.
    */
@@ -65,13 +76,18 @@ export interface Db extends Sql {
    * Runs `work` and resolves once its writes are on disk (synced). Transactions that arrive while a group is being
    * written are committed together, with one sync. Each still succeeds or fails by itself.
    *
-   * `work` MUST await nothing but its own `tx`: every other writer waits for it.
+   * `work` MUST await nothing but its own `tx`: every other writer waits for it. It may run more than once: PostgreSQL
+   * undoes it and starts again after a deadlock or a lost connection. So what it changes in memory MUST be undone by
+   * `onRollback`, done by `onCommit`, or come out the same when it is done again.
    *
+   * @param ledgers `work` MUST append to no others. PostgreSQL locks their tails before anything else, in ascending
+   *   order, so the transactions of a workspace take turns and none waits for another in a circle. In SQLite, which
+   *   runs one transaction at a time, they only decide whose turn it is.
    * @throws StoreUnavailable if the store cannot be written (disk full, read-only, I/O error), or refuses it because
    *   of a disturbance. In that case nothing is kept, unless the error is `OutcomeUnknown`.
    * @throws whatever `work` throws, after its writes are rolled back.
    */
-  tx<T>(work: (tx: Tx) => Promise<T>, options?: TxOptions): Promise<T>;
+  tx<T>(ledgers: Ledgers, work: (tx: Tx) => Promise<T>, options?: TxOptions): Promise<T>;
   /**
    * Runs `work` at the end of each group of transactions, before the group's commit, so its writes succeed or fail
    * with the group. If `work` throws, the whole group is rolled back. Its `onCommit` runs before those of the group.

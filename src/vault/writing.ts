@@ -73,9 +73,9 @@ export class Writing {
       showDocument(tx, this.#begun(), created);
     };
     if (isSmall) return this.#replace(commit, show);
-    await db.tx(begin, { workspaceId: this.#request.workspaceId });
+    await db.tx(null, begin, { turnOf: this.#request.workspaceId });
     try {
-      for (const slice of slices) await db.tx(slice, { workspaceId: this.#request.workspaceId });
+      for (const slice of slices) await db.tx(null, slice, { turnOf: this.#request.workspaceId });
       return await this.#replace(commit, show);
     } catch (error) {
       // Undo the partial write.

@@ -20,7 +20,11 @@ let tokens: Tokens;
 let workspaceId: number;
 
 beforeAll(async () => {
-  db = openSqlite(join(directory.path, "gatehouse.db"), { libraries: directory.path, seals: SEALS });
+  db = openSqlite(join(directory.path, "gatehouse.db"), {
+    libraries: directory.path,
+    seals: SEALS,
+    rerunWork: true,
+  });
   const limits = { requestsPerMinute: 600, concurrentTasks: 60, enforcement: "soft" } as const;
   const workspaces = await openWorkspaces(db, clock, limits);
   workspaceId = workspaces.find("default")?.id ?? 0;
@@ -48,14 +52,14 @@ test.each(["the token is revoked", "the session is ended"])("while %s", async (e
     },
   });
   const token = { agent: null, scopes: ["admin"], person: null, role: null, expiresIn: null };
-  const issued = await db.tx((tx) => tokens.issue(tx, workspaceId, "system", { name: "t", ...token }));
+  const issued = await db.tx(1, (tx) => tokens.issue(tx, workspaceId, "system", { name: "t", ...token }));
   const tokenId = issued.token.id;
   const signIn = { workspaceId, tokenId, secretHash: hashSecret(issued.secret), userAgent: null };
-  const opened = await db.tx((tx) => sessions.open(tx, signIn));
+  const opened = await db.tx(1, (tx) => sessions.open(tx, signIn));
   const { id = "", secret = "" } = opened ?? {};
   const first = sessions.authenticate(secret);
   await asked.promise;
-  await db.tx((tx) =>
+  await db.tx(1, (tx) =>
     event === "the token is revoked"
       ? tokens.revoke(tx, workspaceId, tokenId)
       : sessions.end(tx, workspaceId, id),

@@ -23,7 +23,7 @@ let agents: Agents;
 let workspace: number;
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "gatehouse-standing-"));
-  db = openSqlite(join(directory, "gatehouse.db"), { seals: SEALS });
+  db = openSqlite(join(directory, "gatehouse.db"), { seals: SEALS, rerunWork: true });
   const clock = new FakeClock();
   const workspaces = await openWorkspaces(db, clock, LIMITS);
   workspace = workspaces.find("default")?.id ?? 0;
@@ -34,7 +34,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-const create = (name: string) => db.tx((tx) => agents.create(tx, workspace, name, FIELDS));
+const create = (name: string) => db.tx(1, (tx) => agents.create(tx, workspace, name, FIELDS));
 
 test("an unknown agent, or another workspace's, has no standing", async () => {
   const { id } = await create("here");
@@ -44,7 +44,7 @@ test("an unknown agent, or another workspace's, has no standing", async () => {
 
 test("an archived agent counts as archived until another agent takes its name", async () => {
   const { id } = await create("name");
-  await db.tx((tx) => agents.archive(tx, workspace, "name"));
+  await db.tx(1, (tx) => agents.archive(tx, workspace, "name"));
   expect(await agents.standing(workspace, id)).toEqual({ id, name: "name", status: "archived", version: 1 });
   const next = await create("name");
   const standing = { id: next.id, name: "name", status: "active", version: 1 } as const;

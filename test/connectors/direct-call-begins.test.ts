@@ -27,7 +27,7 @@ useDirectCalls();
 async function justBefore(work: (tx: Tx) => Promise<unknown>, tool = "paid.echo"): Promise<ToolAnswer> {
   // Fill the cache, so the call reaches its transaction in the same turn.
   await agents.byId(1, agent.id);
-  const done = bench.db.tx(work);
+  const done = bench.db.tx(1, work);
   const answer = call(tool);
   // The test looks at the refusal later.
   answer.catch(() => {});
@@ -97,7 +97,7 @@ describe("a call that costs something", () => {
     ["tool_forbidden", "another list of tools", (tx) => agents.update(tx, 1, "clerk", () => ({ tools: [] }))],
     ["unknown_tool", "the connector's end", async () => catalogue.drop(1, "paid")],
   ])("is refused with %s by %s before it begins, and leaves nothing behind", async (code, _why, work) => {
-    await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
+    await bench.db.tx(1, (tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
     await expect(justBefore(work)).rejects.toMatchObject({ code });
     expect(sent).toHaveLength(0);
     expect(bench.entries()).toEqual([]);
@@ -113,7 +113,7 @@ describe("a call that costs something", () => {
         return { task: "task_1", answer: () => null, leave: () => {} };
       },
     });
-    await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
+    await bench.db.tx(1, (tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
     const answer = justBefore((tx) => agents.update(tx, 1, "clerk", () => ({ approvals: ["paid.*"] })));
     await expect(answer).rejects.toThrow("it waits for a person");
     expect(asked).toEqual(["paid.echo"]);
@@ -132,11 +132,11 @@ describe("a call that costs something", () => {
   });
 
   test("does not delay a drain while waiting for its budget: it is refused at once, and a call in flight continues", async () => {
-    await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
+    await bench.db.tx(1, (tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
     const out = call("paid.echo");
     await until(() => sent.length === 1);
     const waits = call("paid.echo");
-    await bench.db.tx(async () => {});
+    await bench.db.tx(1, async () => {});
     const drained = direct.running.drain();
     await expect(waits).rejects.toMatchObject({ status: 503, code: "draining" });
     sent[0]?.open();
@@ -178,7 +178,7 @@ describe("a call that costs something", () => {
     const charged = () => bench.file.query("SELECT SUM(credits) AS credits FROM spending").get();
 
     beforeEach(async () => {
-      await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 10 }));
+      await bench.db.tx(1, (tx) => workspaces.change(tx, 1, { creditsPerMonth: 10 }));
       const out = call("paid.echo");
       await until(() => sent.length === 1);
       refuse();
@@ -243,12 +243,12 @@ describe("a call that costs something", () => {
   });
 
   test.each(BY_CLIENT)("is cancelled by %s while waiting for its budget, and is not sent", async (_, end) => {
-    await bench.db.tx((tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
+    await bench.db.tx(1, (tx) => workspaces.change(tx, 1, { creditsPerMonth: 5 }));
     const out = call("paid.echo");
     await until(() => sent.length === 1);
     const abort = new AbortController();
     const waits = call("paid.echo", abort);
-    await bench.db.tx(async () => {});
+    await bench.db.tx(1, async () => {});
     end(abort);
     expect((await waits).isError).toBe(true);
     sent[0]?.open();

@@ -99,7 +99,7 @@ export function useDirectCalls(): void {
     budgets = new Budgets({ workspaces, clock, toolPrices, recordCrossing: async () => {} });
     const given = { db, ...direct, budgets, ledger, agents, workspaces, registry, clock, ids };
     calls = new DirectCalls({ ...given, log: silentLog });
-    agent = await db.tx((tx) =>
+    agent = await db.tx(1, (tx) =>
       agents.create(tx, 1, "clerk", {
         owner: "tests",
         description: null,

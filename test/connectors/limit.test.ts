@@ -17,7 +17,7 @@ afterEach(async () => {
 
 /** Writes existing connectors straight into the store. */
 async function fill(workspaceId: number, count: number): Promise<void> {
-  await bench.db.tx(async (tx) => {
+  await bench.db.tx(1, async (tx) => {
     for (let made = 0; made < count; made++) {
       await insertConnector(tx, {
         workspaceId,

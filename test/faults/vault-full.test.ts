@@ -77,6 +77,7 @@ function counting(store: SqliteDb): SqliteDb {
   };
   const count = (tx: Tx, slice: { written: number; removed: number }): Tx => ({
     seals: tx.seals,
+    ledgers: tx.ledgers,
     all: (sql, params) => tx.all(sql, params),
     get: (sql, params) => tx.get(sql, params),
     onRollback: (undo) => tx.onRollback(undo),
@@ -93,12 +94,16 @@ function counting(store: SqliteDb): SqliteDb {
   });
   return {
     ...store,
-    tx: (work, options) =>
-      store.tx((tx) => {
-        const slice = { written: 0, removed: 0 };
-        slices.push(slice);
-        return work(count(tx, slice));
-      }, options),
+    tx: (ledgers, work, options) =>
+      store.tx(
+        ledgers,
+        (tx) => {
+          const slice = { written: 0, removed: 0 };
+          slices.push(slice);
+          return work(count(tx, slice));
+        },
+        options,
+      ),
   };
 }
 
@@ -117,14 +122,14 @@ async function write(text: string, id?: string): Promise<string> {
       content: { kind: "text", text, type: "text/plain" },
       createdBy: "tests",
     },
-    (work) => counted.tx((tx) => work(tx, boundary)),
+    (work) => counted.tx(1, (tx) => work(tx, boundary)),
     () => {},
   );
   return document.id;
 }
 
 const remove = (id: string) =>
-  vault.remove(1, boundary, id, (work) => counted.tx((tx) => work(tx, boundary)));
+  vault.remove(1, boundary, id, (work) => counted.tx(1, (tx) => work(tx, boundary)));
 
 async function find(query: string): Promise<string[]> {
   const { passages } = await vault.search({
@@ -151,11 +156,11 @@ async function failure(work: Promise<unknown>): Promise<string | null> {
 
 /** Limits the file's pages, so SQLite answers as on a full disk: SQLITE_FULL, and the transaction is rolled back. */
 async function fill(morePages: number): Promise<void> {
-  const size = await db.tx((tx) => tx.get<{ page_count: number }>("PRAGMA page_count"));
-  await db.tx((tx) => tx.get(`PRAGMA max_page_count = ${(size?.page_count ?? 0) + morePages}`));
+  const size = await db.tx(1, (tx) => tx.get<{ page_count: number }>("PRAGMA page_count"));
+  await db.tx(1, (tx) => tx.get(`PRAGMA max_page_count = ${(size?.page_count ?? 0) + morePages}`));
 }
 
-const makeRoom = () => db.tx((tx) => tx.get("PRAGMA max_page_count = 1000000"));
+const makeRoom = () => db.tx(1, (tx) => tx.get("PRAGMA max_page_count = 1000000"));
 
 async function whole(): Promise<void> {
   await db.forget();
@@ -233,7 +238,7 @@ test.each([
 
 test("a store that became read-only accepts nothing and loses nothing, and works once it can be written again", async () => {
   const id = await write(longText("old", 20));
-  await db.tx((tx) => tx.get("PRAGMA query_only = ON"));
+  await db.tx(1, (tx) => tx.get("PRAGMA query_only = ON"));
   expect(await failure(write(longText("new", 5)))).toBe("StoreUnavailable");
   expect(await failure(write(longText("new", 300)))).toBe("StoreUnavailable");
   expect(await failure(write("short", id))).toBe("StoreUnavailable");

@@ -13,8 +13,10 @@ let bench: LedgerBench;
 let workspaces: Workspaces;
 let budgets: Budgets;
 let crossings: BudgetCrossing[];
-beforeEach(async () => {
-  bench = await openLedger();
+beforeEach(() => openBudgets());
+
+async function openBudgets(rerunWork = true): Promise<void> {
+  bench = await openLedger(undefined, rerunWork);
   const limits = { requestsPerMinute: 600, concurrentTasks: 60, enforcement: "soft" } as const;
   workspaces = await openWorkspaces(bench.db, bench.clock, limits);
   crossings = [];
@@ -22,11 +24,11 @@ beforeEach(async () => {
     workspaces,
     clock: bench.clock,
     toolPrices: [],
-    async recordCrossing(_tx, crossing) {
-      crossings.push(crossing);
+    async recordCrossing(tx, crossing) {
+      tx.onCommit(() => crossings.push(crossing));
     },
   });
-});
+}
 afterEach(() => bench.close());
 
 const claim = (owner: string, micros: number, creditsPerDay: number | null = null): Claim => ({
@@ -35,17 +37,17 @@ const claim = (owner: string, micros: number, creditsPerDay: number | null = nul
   expected: () => micros,
 });
 const admit = (given: Claim, signal = NEVER): Promise<number> =>
-  budgets.admit(signal, (reserve) => bench.db.tx((tx) => reserve(tx, given)));
+  budgets.admit(signal, (reserve) => bench.db.tx(1, (tx) => reserve(tx, given)));
 const setMonth = (creditsPerMonth: number | null) =>
-  bench.db.tx((tx) => workspaces.change(tx, WORKSPACE, { creditsPerMonth }));
+  bench.db.tx(1, (tx) => workspaces.change(tx, WORKSPACE, { creditsPerMonth }));
 const spend = (micros: number) =>
-  bench.db.tx((tx) => budgets.charge(tx, { workspaceId: WORKSPACE, agent: null }, micros));
+  bench.db.tx(1, (tx) => budgets.charge(tx, { workspaceId: WORKSPACE, agent: null }, micros));
 const codeOf = (error: unknown) => (error as { code?: string }).code;
 
 test("nothing stays reserved if the transaction fails, and the next call begins", async () => {
   await setMonth(10);
   const failed = budgets.admit(NEVER, (reserve) =>
-    bench.db.tx(async (tx) => {
+    bench.db.tx(1, async (tx) => {
       await reserve(tx, claim("a", 10));
       throw new Error("the intent was refused");
     }),
@@ -132,7 +134,9 @@ test("a charge beyond the greatest amount is counted as the greatest amount", as
   await spend(7);
   await setMonth(10);
   for (const agent of [null, { id: 1, name: "clerk" }]) {
-    await bench.db.tx((tx) => budgets.charge(tx, { workspaceId: WORKSPACE, agent }, Number.MAX_SAFE_INTEGER));
+    await bench.db.tx(1, (tx) =>
+      budgets.charge(tx, { workspaceId: WORKSPACE, agent }, Number.MAX_SAFE_INTEGER),
+    );
     await spend(Number.MAX_SAFE_INTEGER);
   }
   expect(crossings.map(({ spent }) => Number.isSafeInteger(spent))).not.toContain(false);
@@ -143,7 +147,7 @@ test("a charge beyond the greatest amount is counted as the greatest amount", as
 
 test("the spending of a month is summed however many agents have spent the greatest amount", async () => {
   const now = bench.clock.now();
-  await bench.db.tx(async (tx) => {
+  await bench.db.tx(1, async (tx) => {
     for (let id = 1; id <= 1_100; id++) {
       await recordSpending(tx, WORKSPACE, id, now, Number.MAX_SAFE_INTEGER);
     }
@@ -152,6 +156,8 @@ test("the spending of a month is summed however many agents have spent the great
 });
 
 test("the rows of a month are summed once, however many calls are charged", async () => {
+  bench.close();
+  await openBudgets(false);
   await setMonth(1_000_000);
   await spend(1);
   const read = spyOn(Connection.prototype, "get");
@@ -173,7 +179,7 @@ test("the rows of a month are summed once, however many calls are charged", asyn
 test("a charge that is rolled back does not count, and a new month begins with nothing spent", async () => {
   await setMonth(100);
   await spend(60);
-  const failed = bench.db.tx(async (tx) => {
+  const failed = bench.db.tx(1, async (tx) => {
     await budgets.charge(tx, { workspaceId: WORKSPACE, agent: null }, 40);
     throw new Error("the outcome was refused");
   });

@@ -39,7 +39,7 @@ const write = (name: string) => async (tx: Tx) => {
   await bench.ledger.append(tx, 1, draft({ action: `decision.${name}` }));
 };
 
-const keep = (name: string) => late.keep({ write: write(name), facts: { name } });
+const keep = (name: string) => late.keep({ workspaceId: 1, write: write(name), facts: { name } });
 
 const recorded = () => bench.rows().map(({ bytes }) => JSON.parse(bytes).action.slice("decision.".length));
 
@@ -81,7 +81,7 @@ test("the log reports once that a decision is waiting, and once that it is recor
 
 test("one that cannot be written for its own reasons does not delay the others", async () => {
   keep("a");
-  late.keep({ write: () => Promise.reject(new Error("a fault")), facts: { name: "faulty" } });
+  late.keep({ workspaceId: 1, write: () => Promise.reject(new Error("a fault")), facts: { name: "faulty" } });
   keep("b");
   allow();
   await late.flush();
@@ -90,8 +90,9 @@ test("one that cannot be written for its own reasons does not delay the others",
 });
 
 test("at most ten thousand wait; the next one is refused and logged", async () => {
-  for (let count = 0; count < 10_000; count++) late.keep({ write: write(String(count)), facts: {} });
-  const refused = () => late.keep({ write: write("one more"), facts: { name: "one more" } });
+  for (let count = 0; count < 10_000; count++)
+    late.keep({ workspaceId: 1, write: write(String(count)), facts: {} });
+  const refused = () => late.keep({ workspaceId: 1, write: write("one more"), facts: { name: "one more" } });
   expect(refused).toThrow(expect.objectContaining({ status: 503, code: "ledger_unavailable" }));
   expect(lines.at(-1)).toMatchObject({ level: "error", name: "one more" });
   expect(late.size).toBe(10_000);

@@ -16,7 +16,7 @@ const KEY = "ledger_history:1";
 
 /** Appends unrelated entries. */
 async function append(count: number): Promise<void> {
-  await bench.db.tx(async (tx) => {
+  await bench.db.tx(1, async (tx) => {
     for (let n = 0; n < count; n++) {
       await bench.ledger.append(tx, 1, {
         ...{ phase: "single", action: "agent.list", outcome: "succeeded", channel: "rest", actor: "system" },

@@ -44,7 +44,7 @@ interface Issued {
 
 const REQUEST = { name: "t", agent: null, scopes: ["admin"], person: null, role: null, expiresIn: null };
 async function issue(): Promise<Issued> {
-  const { token, secret } = await bench.db.tx((tx) => tokens.issue(tx, 1, "system", REQUEST));
+  const { token, secret } = await bench.db.tx(1, (tx) => tokens.issue(tx, 1, "system", REQUEST));
   return { id: token.id, secret };
 }
 /** Issues a token in the same turn, but after other waiting work such as a renewal. */
@@ -56,13 +56,13 @@ const isValid = async ({ secret }: Issued) => (await tokens.authenticate(secret)
 
 /** Revokes a token and writes the entry, as a call does. */
 async function revoke({ id }: Issued): Promise<void> {
-  await bench.db.tx(async (tx) => {
+  await bench.db.tx(1, async (tx) => {
     await tokens.revoke(tx, 1, id);
     await bench.ledger.append(tx, 1, draft({ action: "token.revoke", detail: { token: id } }));
   });
 }
 function rotate({ id }: Issued): Promise<Issued> {
-  return bench.db.tx(async (tx) => {
+  return bench.db.tx(1, async (tx) => {
     const { secret, rotations } = await tokens.rotate(tx, 1, id, 0);
     const detail = { token: id, rotation: rotations };
     await bench.ledger.append(tx, 1, draft({ action: "token.rotate", detail }));

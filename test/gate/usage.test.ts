@@ -48,7 +48,7 @@ function report(
   return usageReport(bench.db, { workspaceId, agentIds, ...range, width });
 }
 
-const record = (usage: UsageRecord) => bench.db.tx(async (tx) => recordUsage(tx, usage));
+const record = (usage: UsageRecord) => bench.db.tx(1, async (tx) => recordUsage(tx, usage));
 const sum = (values: readonly number[]) => values.reduce((all, each) => all + each, 0);
 const call = (more: Partial<UsageRecord> = {}): UsageRecord => ({
   ...{ workspaceId: 1, agentId: 1, kind: "model", name: "up/a", outcome: "succeeded" },
@@ -226,8 +226,8 @@ test("counts that the store refused are written the next time", async () => {
   let isFull = true;
   const db: Db = {
     ...bench.db,
-    tx: (work, options) =>
-      isFull ? Promise.reject(new StoreUnavailable("disk full")) : bench.db.tx(work, options),
+    tx: (ledgers, work, options) =>
+      isFull ? Promise.reject(new StoreUnavailable("disk full")) : bench.db.tx(ledgers, work, options),
   };
   const tally = new UsageTally(db, silentLog);
   tally.note(call());

@@ -53,7 +53,7 @@ async function issue(
   agent: Caller["agent"] = null,
 ): Promise<Caller & { readonly id: string }> {
   const request = { name: "t", agent, scopes: ["admin"], person: null, role: null, expiresIn };
-  const { token, secret } = await bench.db.tx((tx) => tokens.issue(tx, 1, "system", request));
+  const { token, secret } = await bench.db.tx(1, (tx) => tokens.issue(tx, 1, "system", request));
   const caller = (await tokens.authenticate(secret)) as Caller;
   return { id: token.id, ...caller };
 }
@@ -79,10 +79,10 @@ function quiet(): EventReader & { isClosed: boolean } {
 
 test("an invalid caller gets nothing, nor does one that cannot be looked up", async () => {
   const revoked = await issue();
-  await bench.db.tx((tx) => tokens.revoke(tx, 1, revoked.id));
+  await bench.db.tx(1, (tx) => tokens.revoke(tx, 1, revoked.id));
   expect(await callers.guard(talking(), revoked).next()).toBeNull();
   const unknown = await issue();
-  await bench.db.tx(async (tx) => tokens.changeWith(tx));
+  await bench.db.tx(1, async (tx) => tokens.changeWith(tx));
   isBroken = true;
   expect(await callers.guard(talking(), unknown).next()).toBeNull();
   expect(callers.size).toBe(0);
@@ -96,7 +96,7 @@ test("a caller whose agent is archived gets nothing from then on", async () => {
   const opener = await issue(null, { id: 1, name: "clerk" });
   const reader = callers.guard(talking(), opener);
   expect(await reader.next()).toHaveLength(1);
-  await bench.db.tx(async (tx) => {
+  await bench.db.tx(1, async (tx) => {
     tokens.changeWith(tx);
     await tx.run("UPDATE agents SET archived_at = 1 WHERE id = 1");
   });
@@ -107,7 +107,7 @@ test("data read before the token was revoked is not sent afterwards", async () =
   const opener = await issue();
   const reader = callers.guard(talking(), opener);
   expect(await reader.next()).toHaveLength(1);
-  await bench.db.tx((tx) => tokens.revoke(tx, 1, opener.id));
+  await bench.db.tx(1, (tx) => tokens.revoke(tx, 1, opener.id));
   expect(await reader.next()).toBeNull();
 });
 
@@ -128,12 +128,12 @@ test("many streams of two tokens cause two lookups per change, and none otherwis
   for (let round = 0; round < 3; round++) await readAll();
   expect([looks, callers.size]).toEqual([0, 2]);
   const other = await issue();
-  await bench.db.tx((tx) => tokens.revoke(tx, 1, other.id));
+  await bench.db.tx(1, (tx) => tokens.revoke(tx, 1, other.id));
   for (let round = 0; round < 3; round++) expect(await readAll()).not.toContain(null);
   expect(looks).toBe(2);
   for (const reader of readers) reader.close();
   expect(callers.size).toBe(0);
-  await bench.db.tx(async (tx) => tokens.changeWith(tx));
+  await bench.db.tx(1, async (tx) => tokens.changeWith(tx));
   await new Promise((resolve) => setImmediate(resolve));
   expect(looks).toBe(2);
 });

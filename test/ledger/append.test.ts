@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { dirname } from "node:path";
 import fc from "fast-check";
-import { StoreUnavailable } from "../../src/store/db.ts";
+import { StoreUnavailable, type Tx } from "../../src/store/db.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { SEALS } from "../support/seals.ts";
 import { chainFaults, chainsOf, draft, type LedgerBench, openLedger } from "./support.ts";
@@ -19,12 +19,47 @@ afterEach(() => bench.close());
 
 const field = (bytes: string, name: string) => (JSON.parse(bytes) as Record<string, unknown>)[name];
 
+describe("a transaction appends only to the ledgers that it was opened for", () => {
+  const both = async (tx: Tx) => [
+    await bench.ledger.append(tx, 1, draft()),
+    await bench.ledger.append(tx, 2, draft()),
+  ];
+
+  test.each([
+    ["none", null],
+    ["one", 1],
+    ["another one", 2],
+    ["others", [2, 3]],
+  ])("%s", async (_, ledgers) => {
+    await expect(bench.db.tx(ledgers, both)).rejects.toThrow("the transaction was opened for the ledgers");
+    expect([...bench.rows(1), ...bench.rows(2)]).toEqual([]);
+  });
+
+  test("several", async () => {
+    expect(await bench.db.tx([2, 1], both)).toEqual([1, 1]);
+  });
+
+  test("one that it begins", async () => {
+    let seq = 0;
+    const undone = bench.db.tx(null, async (tx) => {
+      tx.write("INSERT INTO workspaces (id, name, created_at) VALUES (3, 'w3', 0)");
+      await bench.ledger.begin(tx, 3);
+      seq = await bench.ledger.append(tx, 3, draft());
+      throw new Error("undone");
+    });
+    await expect(undone).rejects.toThrow("undone");
+    expect(seq).toBe(1);
+  });
+});
+
 describe("many at once", () => {
   test("are numbered without gaps and chained, separately for each workspace", async () => {
     const jobs = Array.from({ length: 900 }, (_, index) => {
       const workspace = index % 3 === 0 ? 2 : 1;
       if (index % 5 > 0) return bench.ledger.record(workspace, draft({ task: `${index}` }));
-      return bench.db.tx((tx) => bench.ledger.append(tx, workspace, { ...draft(), input: `${index}` }));
+      return bench.db.tx(workspace, (tx) =>
+        bench.ledger.append(tx, workspace, { ...draft(), input: `${index}` }),
+      );
     });
     const seqs = await Promise.all(jobs);
     for (const workspace of [1, 2]) {
@@ -71,7 +106,7 @@ test("a failed transaction's number goes to the next, whatever fails when", asyn
         if (pause) await Promise.allSettled(jobs);
         if (lone) jobs.push(bench.ledger.record(workspace, draft()));
         else {
-          const work = bench.db.tx(async (tx) => {
+          const work = bench.db.tx(workspace, async (tx) => {
             for (let entry = 0; entry < entries; entry++) await bench.ledger.append(tx, workspace, draft());
             if (throws) throw new Error("no");
           });
@@ -119,7 +154,7 @@ describe("texts", () => {
     ["with half a surrogate pair", "a\ud800b"],
     ["long", "x".repeat(300_000)],
   ])("%s: the entry contains a salted hash that the stored text and salt produce", async (_, text) => {
-    const seq = await bench.db.tx((tx) =>
+    const seq = await bench.db.tx(1, (tx) =>
       bench.ledger.append(tx, 1, { ...draft(), input: text, output: `${text}!` }),
     );
     const bytes = bench.rows()[seq - 1]?.bytes ?? "{}";
@@ -138,7 +173,7 @@ describe("texts", () => {
   });
 
   test("that are equal have different hashes", async () => {
-    const append = () => bench.db.tx((tx) => bench.ledger.append(tx, 1, { ...draft(), input: "same" }));
+    const append = () => bench.db.tx(1, (tx) => bench.ledger.append(tx, 1, { ...draft(), input: "same" }));
     await append();
     await append();
     const [first, second] = bench.rows().map((row) => field(row.bytes, "input_hash"));
@@ -146,7 +181,7 @@ describe("texts", () => {
   });
 
   test("can be erased, and the chain stays intact", async () => {
-    await bench.db.tx((tx) => bench.ledger.append(tx, 1, { ...draft(), input: "secret" }));
+    await bench.db.tx(1, (tx) => bench.ledger.append(tx, 1, { ...draft(), input: "secret" }));
     await bench.db.run("DELETE FROM payloads");
     expect(chainFaults(bench.rows())).toEqual([]);
   });
@@ -154,16 +189,16 @@ describe("texts", () => {
 
 test("an entry that can't be written is refused, and the next one takes its number", async () => {
   await bench.ledger.record(1, draft());
-  const pages = await bench.db.tx((tx) => tx.get<{ page_count: number }>("PRAGMA page_count"));
-  await bench.db.tx((tx) => tx.get(`PRAGMA max_page_count = ${(pages?.page_count ?? 0) + 1}`));
+  const pages = await bench.db.tx(1, (tx) => tx.get<{ page_count: number }>("PRAGMA page_count"));
+  await bench.db.tx(1, (tx) => tx.get(`PRAGMA max_page_count = ${(pages?.page_count ?? 0) + 1}`));
   const big = { x: "y".repeat(50_000) };
   const failed = await Promise.allSettled([
     bench.ledger.record(1, draft({ detail: big })),
-    bench.db.tx((tx) => bench.ledger.append(tx, 1, { ...draft(), input: "x".repeat(50_000) })),
+    bench.db.tx(1, (tx) => bench.ledger.append(tx, 1, { ...draft(), input: "x".repeat(50_000) })),
   ]);
   for (const each of failed)
     expect(each.status === "rejected" && each.reason).toBeInstanceOf(StoreUnavailable);
-  await bench.db.tx((tx) => tx.get("PRAGMA max_page_count = 100000"));
+  await bench.db.tx(1, (tx) => tx.get("PRAGMA max_page_count = 100000"));
   expect(await bench.ledger.record(1, draft({ detail: big }))).toBe(2);
   expect(chainFaults(bench.rows())).toEqual([]);
   expect(await bench.db.get("SELECT COUNT(*) AS n FROM payloads")).toEqual({ n: 0 });

@@ -53,7 +53,7 @@ function has(entry: IndexedEntry, key: string): boolean {
 describe("is not a block", () => {
   test.each(["no JSON", "null", "7", '"text"'])("of entries (%s) is not indexed", async (bytes) => {
     const rows = [{ bytes: "{}" }, { bytes }];
-    const indexed = bench.db.tx(async (tx) => indexBlock(tx, 1, 3, rows));
+    const indexed = bench.db.tx(1, async (tx) => indexBlock(tx, 1, 3, rows));
     await expect(indexed).rejects.toThrow(StoreUnavailable);
     await expect(indexed).rejects.toThrow("entry 770");
     expect(await bench.db.get("SELECT COUNT(*) AS n FROM ledger_index")).toEqual({ n: 0 });

@@ -35,7 +35,7 @@ let published: { workspaceId: number; size: number }[];
 beforeEach(async () => {
   directory = tempDir();
   clock = new FakeClock();
-  db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
+  db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS, rerunWork: true });
   for (const { id, name } of WORKSPACES) {
     await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, name]);
   }
@@ -54,7 +54,7 @@ async function start(log: Log = silentLog): Promise<void> {
   published = [];
   // Reopen the store like a new process, because a process keeps the ends of its ledgers in memory.
   await db.close();
-  db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
+  db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS, rerunWork: true });
   open = await openLedger({
     db,
     directory: directory.path,

@@ -76,7 +76,7 @@ describe("in a ledger", () => {
   const cause = { reason: "requested", target_seq: 1 } as const;
   const record = draft({ action: "payload.erase", task: "task_1" });
   const write = (texts: { input?: string; output?: string }, workspace = 1) =>
-    bench.db.tx((tx) => bench.ledger.append(tx, workspace, { ...draft(), ...texts }));
+    bench.db.tx(workspace, (tx) => bench.ledger.append(tx, workspace, { ...draft(), ...texts }));
   const erase = (payloads: readonly ErasedPayload[], workspace = 1) =>
     erasePayloads(bench, workspace, payloads, record, cause);
   const all = (seqs: readonly number[]) => seqs.map((seq) => ({ seq, kind: "input" }) as const);
@@ -156,7 +156,9 @@ describe("property: whatever is erased in whatever order", () => {
                   ...(which === "input" || which === "both" ? { input: `in ${which}` } : {}),
                   ...(which === "output" || which === "both" ? { output: `out ${which}` } : {}),
                 };
-                await bench.db.tx((tx) => bench.ledger.append(tx, each.workspace, { ...draft(), ...texts }));
+                await bench.db.tx(each.workspace, (tx) =>
+                  bench.ledger.append(tx, each.workspace, { ...draft(), ...texts }),
+                );
               }
             } else {
               const payloads = each.chosen.map(({ place, kind }) => ({ seq: place + 1, kind }));
@@ -190,7 +192,7 @@ describe("property: whatever is erased in whatever order", () => {
           for (const pause of hours) {
             bench.clock.advance(pause * HOUR_MS);
             times.push(bench.clock.now());
-            await bench.db.tx((tx) => bench.ledger.append(tx, 1, { ...draft(), input: "x" }));
+            await bench.db.tx(1, (tx) => bench.ledger.append(tx, 1, { ...draft(), input: "x" }));
           }
           const limit = bench.clock.now() - 24 * HOUR_MS;
           await expiryOf(bench, { days: 1 }).run();

@@ -17,6 +17,7 @@ import { type LedgerKeys, openLedgerKeys } from "../../src/ledger/keys/keys.ts";
 import { openChains } from "../../src/ledger/open-chains.ts";
 import { formatNote, parseNote, parseVerifierKey, signersOf } from "../../src/ledger/proof/note.ts";
 import { sha256 } from "../../src/ledger/tree-hash.ts";
+import type { Tx } from "../../src/store/db.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
 import { tempDir } from "../support/process.ts";
@@ -29,7 +30,7 @@ const clock = new FakeClock();
 
 beforeEach(() => {
   directory = tempDir();
-  db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
+  db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS, rerunWork: true });
 });
 afterEach(async () => {
   await db.close();
@@ -70,7 +71,7 @@ describe("a key that can't be used is refused", () => {
   test("replaced by another one", async () => {
     await open();
     const other = tempDir();
-    const foreign = openSqlite(join(other.path, "gatehouse.db"), { seals: SEALS });
+    const foreign = openSqlite(join(other.path, "gatehouse.db"), { seals: SEALS, rerunWork: true });
     await openLedgerKeys({ ...parts(), db: foreign, directory: other.path });
     writeFileSync(file(), readFileSync(join(other.path, "ledger.key")), { mode: 0o600 });
     await foreign.close();
@@ -117,12 +118,15 @@ describe("a rotation", () => {
     const before = keys.verifierKeys("default").current;
     const oldFile = readFileSync(file(), "utf8");
     let seen: unknown;
-    await keys.rotate(async (_tx, change) => {
-      const note = parseNote(formatNote({ text: "x\n", signatures: change.signBoth("default", "x\n") }));
-      const { from, to } = change.verifierKeys("default");
-      const known = [from, to].map((key) => parseVerifierKey(sha256, key));
-      seen = (await signersOf(note, known, ed25519)).length;
-    });
+    await keys.rotate(
+      () => [1],
+      async (_tx, change) => {
+        const note = parseNote(formatNote({ text: "x\n", signatures: change.signBoth("default", "x\n") }));
+        const { from, to } = change.verifierKeys("default");
+        const known = [from, to].map((key) => parseVerifierKey(sha256, key));
+        seen = (await signersOf(note, known, ed25519)).length;
+      },
+    );
     expect(seen).toBe(2);
     const { current, former } = keys.verifierKeys("default");
     expect(former).toEqual([before]);
@@ -135,10 +139,18 @@ describe("a rotation", () => {
   test("that fails changes nothing", async () => {
     const keys = await open();
     const before = keys.verifierKeys("default");
-    await expect(keys.rotate(() => Promise.reject(new Error("no")))).rejects.toThrow("no");
+    await expect(
+      keys.rotate(
+        () => [1],
+        () => Promise.reject(new Error("no")),
+      ),
+    ).rejects.toThrow("no");
     expect(keys.verifierKeys("default")).toEqual(before);
     expect((await open()).verifierKeys("default")).toEqual(before);
-    await keys.rotate(async () => {});
+    await keys.rotate(
+      () => [1],
+      async () => {},
+    );
     expect(keys.verifierKeys("default").former).toEqual([before.current]);
   });
 
@@ -146,9 +158,15 @@ describe("a rotation", () => {
     const keys = await open();
     const before = keys.verifierKeys("default").current;
     const changes: { from: string; to: string }[] = [];
-    const attest = async (_tx: unknown, change: { verifierKeys(w: string): { from: string; to: string } }) =>
-      void changes.push(change.verifierKeys("default"));
-    await Promise.all([keys.rotate(attest), keys.rotate(attest), keys.rotate(attest)]);
+    const attest = async (tx: Tx, change: { verifierKeys(w: string): { from: string; to: string } }) => {
+      const named = change.verifierKeys("default");
+      tx.onCommit(() => changes.push(named));
+    };
+    await Promise.all([
+      keys.rotate(() => [1], attest),
+      keys.rotate(() => [1], attest),
+      keys.rotate(() => [1], attest),
+    ]);
     const { current, former } = keys.verifierKeys("default");
     expect(changes.map(({ from }) => from)).toEqual([...former]);
     expect(former[0]).toBe(before);
@@ -160,10 +178,18 @@ describe("a rotation", () => {
   test("whose new key is not named yet does not lose that key to the next rotation", async () => {
     const keys = await open();
     const oldFile = readFileSync(file());
-    await keys.rotate(async () => {});
+    await keys.rotate(
+      () => [1],
+      async () => {},
+    );
     renameSync(file(), file("ledger.key.next"));
     writeFileSync(file(), oldFile, { mode: 0o600 });
-    await expect(keys.rotate(() => Promise.reject(new Error("full")))).rejects.toThrow("full");
+    await expect(
+      keys.rotate(
+        () => [1],
+        () => Promise.reject(new Error("full")),
+      ),
+    ).rejects.toThrow("full");
     const { current } = keys.verifierKeys("default");
     expect((await open()).verifierKeys("default").current).toBe(current);
   });
@@ -171,7 +197,10 @@ describe("a rotation", () => {
   test("that had reached the disk when the process died is completed by the next start", async () => {
     const keys = await open();
     const oldFile = readFileSync(file());
-    await keys.rotate(async () => {});
+    await keys.rotate(
+      () => [1],
+      async () => {},
+    );
     const { current } = keys.verifierKeys("default");
     renameSync(file(), file("ledger.key.next"));
     writeFileSync(file(), oldFile, { mode: 0o600 });
@@ -191,7 +220,7 @@ describe("a lost key", () => {
     const keys = await replacing();
     expect(keys.isReplacing).toBe(true);
     expect(keys.headKey).toEqual(parseVerifierKey(sha256, before).publicKey);
-    await db.tx((tx) => keys.replaceLost(tx));
+    await db.tx(1, (tx) => keys.replaceLost(tx));
     expect(keys.isReplacing).toBe(false);
     const { current, former } = keys.verifierKeys("default");
     expect(current).not.toBe(before);
@@ -206,7 +235,7 @@ describe("a lost key", () => {
     await replacing();
     await expect(open()).rejects.toThrow(/ledger\.key is missing/);
     const keys = await replacing();
-    await db.tx((tx) => keys.replaceLost(tx));
+    await db.tx(1, (tx) => keys.replaceLost(tx));
     expect((await open()).verifierKeys("default").former).toEqual([before]);
     expect(existsSync(file("ledger.key.next"))).toBe(false);
   });
@@ -245,7 +274,10 @@ test("the file records that heads were signed, and so does the next key's", asyn
   expect([keys.use, (await open()).use]).toEqual(["node_head", "node_head"]);
   expect(statSync(file()).mode & 0o777).toBe(0o600);
   expect((await open()).verifierKeys("default")).toEqual(keys.verifierKeys("default"));
-  await keys.rotate(async () => {});
+  await keys.rotate(
+    () => [1],
+    async () => {},
+  );
   expect((await open()).use).toBe("node_head");
 });
 
@@ -253,7 +285,7 @@ test("a key file that cannot be marked causes a warning at each start, but no fa
   const warnings: string[] = [];
   const start = async () => {
     await db.close();
-    db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
+    db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS, rerunWork: true });
     return openChains({
       ...parts(),
       log: { warn: (message) => void warnings.push(message) },

@@ -83,10 +83,10 @@ export function expiryOf(
   let left = transactions ?? Number.POSITIVE_INFINITY;
   const dying: Db = {
     ...db,
-    async tx(work, options) {
+    async tx(ledgers, work, options) {
       if (left === 0) throw new StoreUnavailable("the process has died");
       left -= 1;
-      const value = await db.tx(work, options);
+      const value = await db.tx(ledgers, work, options);
       after();
       return value;
     },

@@ -57,13 +57,16 @@ export function listsOf(db: Db, heads: LedgerHeads, faults: string[] = []): Ledg
   });
 }
 
-/** @param prepare changes the store before the ledgers are opened */
-export async function openLedger(prepare?: (path: string) => void): Promise<LedgerBench> {
+/**
+ * @param prepare changes the store before the ledgers are opened
+ * @param rerunWork whether each transaction's work runs twice; false to count what it does
+ */
+export async function openLedger(prepare?: (path: string) => void, rerunWork = true): Promise<LedgerBench> {
   const directory = tempDir();
   const path = join(directory.path, "gatehouse.db");
-  let db = openSqlite(path, { seals: SEALS });
+  let db = openSqlite(path, { seals: SEALS, rerunWork });
   for (const id of [1, 2]) {
-    await db.tx(async (tx) => {
+    await db.tx(1, async (tx) => {
       await tx.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, `w${id}`]);
       await tx.seals.seal(tx, "workspaces", { id });
     });
@@ -71,7 +74,7 @@ export async function openLedger(prepare?: (path: string) => void): Promise<Ledg
   if (prepare) {
     await db.close();
     prepare(path);
-    db = openSqlite(path, { seals: SEALS });
+    db = openSqlite(path, { seals: SEALS, rerunWork });
   }
   const clock = new FakeClock();
   const attackers: Database[] = [];

@@ -110,7 +110,7 @@ describe("roots and proofs are those of RFC 9162", () => {
   });
 
   test("if one transaction passes several boundaries", async () => {
-    const seqs = await bench.db.tx(async (tx) => {
+    const seqs = await bench.db.tx(1, async (tx) => {
       const seqs: number[] = [];
       for (let n = 0; n < 700; n++) seqs.push(await bench.ledger.append(tx, 1, variedDraft(n)));
       return [seqs[0], seqs.at(-1)];
@@ -122,7 +122,7 @@ describe("roots and proofs are those of RFC 9162", () => {
 
   test("seen from within the transaction that passes the boundary", async () => {
     await record(1, 0, 250);
-    const inside = await bench.db.tx(async (tx) => {
+    const inside = await bench.db.tx(1, async (tx) => {
       for (let n = 250; n < 260; n++) await bench.ledger.append(tx, 1, variedDraft(n));
       return new TreeReader(tx, 1).root(260);
     });
@@ -150,7 +150,7 @@ test("each workspace has its own tiles, and rolled-back entries are in none, wha
         if (pause) await Promise.allSettled(jobs);
         if (lone) jobs.push(record(workspace, expected.get(workspace) ?? 0, entries));
         else {
-          const work = bench.db.tx(async (tx) => {
+          const work = bench.db.tx(workspace, async (tx) => {
             const last = throwsAt === undefined ? entries : Math.floor(throwsAt * entries);
             for (let n = 0; n < last; n++) await bench.ledger.append(tx, workspace, variedDraft(n));
             if (throwsAt !== undefined) throw new Error("no");
@@ -175,13 +175,13 @@ test("each workspace has its own tiles, and rolled-back entries are in none, wha
 
 test("entries that a full disk rejected are in no tile, and come with the next entries", async () => {
   await record(1, 0, 250);
-  const pages = await bench.db.tx((tx) => tx.get<{ page_count: number }>("PRAGMA page_count"));
-  await bench.db.tx((tx) => tx.get(`PRAGMA max_page_count = ${(pages?.page_count ?? 0) + 1}`));
+  const pages = await bench.db.tx(1, (tx) => tx.get<{ page_count: number }>("PRAGMA page_count"));
+  await bench.db.tx(1, (tx) => tx.get(`PRAGMA max_page_count = ${(pages?.page_count ?? 0) + 1}`));
   const big = draft({ detail: { x: "y".repeat(20_000) } });
   const failed = await Promise.allSettled(Array.from({ length: 10 }, () => bench.ledger.record(1, big)));
   expect(failed.map(({ status }) => status)).not.toContain("fulfilled");
   expect(keptIn(bench, 1)).toEqual({ tiles: [], index: [] });
-  await bench.db.tx((tx) => tx.get("PRAGMA max_page_count = 100000"));
+  await bench.db.tx(1, (tx) => tx.get("PRAGMA max_page_count = 100000"));
   await record(1, 250, 10);
   expect(keptIn(bench, 1)).toEqual(keptOf(bench.rows()));
   expect(await proofFaults(oracleOf(bench.rows()), 1, [250, 255, 256, 257, 260])).toEqual([]);
@@ -213,7 +213,7 @@ describe("a ledger that was written without tiles", () => {
   test("continues where building them was interrupted", async () => {
     writeBare(bench, 1, 1_600);
     // This much was on disk when the process died.
-    await bench.db.tx((tx) => completeTiles(tx, 1, 0, 600));
+    await bench.db.tx(1, (tx) => completeTiles(tx, 1, 0, 600));
     expect(await tiledSize(bench.db, 1)).toBe(512);
     await completeLedger(bench.db, 1);
     expect(keptIn(bench, 1)).toEqual(keptOf(bench.rows()));

@@ -167,7 +167,7 @@ describe("while nothing can be written", () => {
 test("hundreds of workspaces are notified in a few transactions", async () => {
   workspaces = Array.from({ length: 300 }, (_, index) => index + 1);
   for (const id of workspaces.slice(2)) {
-    await bench.db.tx(async (tx) => {
+    await bench.db.tx(1, async (tx) => {
       await tx.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, $2, 0)", [id, `w${id}`]);
       await bench.ledger.begin(tx, id);
     });

@@ -84,7 +84,7 @@ test.skipIf(process.platform !== "linux")(
         [seq, SECRET.repeat(300)],
       );
     }
-    const open = await db.tx(async (tx) => {
+    const open = await db.tx(1, async (tx) => {
       await tx.run("DELETE FROM payloads WHERE seq % 2 = 0");
       return readdirSync("/proc/self/fd").map(targetOf);
     });

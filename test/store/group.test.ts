@@ -392,7 +392,7 @@ describe("many jobs that wait", () => {
         order.push(workspaceId);
         return tx.run(put(k, v).sql, put(k, v).params);
       },
-      { workspaceId },
+      { turnOf: workspaceId },
     );
   }
 

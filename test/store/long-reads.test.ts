@@ -42,7 +42,7 @@ beforeEach(async () => {
     `INSERT INTO approvals (workspace_id, task_id, call_id, agent, tool, pending_seq, arguments_seq, arguments_hash, required,
        presented_at, expires_at, status) VALUES (1, 'task_1', 'call_1', 'a', 't', 1, 1, 'h', 1, 1, 2, 'pending')`,
   );
-  await db.tx(async (tx) =>
+  await db.tx(1, async (tx) =>
     keepPayloads(tx, [{ workspaceId: 1, seq: 1, kind: "input", salt, text: TEXT, now: 1 }]),
   );
 });

@@ -35,12 +35,12 @@ describe("the writer", () => {
     ["trusted_schema", 0],
     ["busy_timeout", 0],
   ])("has PRAGMA %s = %d", async (name, value) => {
-    const row = await db.tx((tx) => tx.get<Record<string, number>>(`PRAGMA ${name}`));
+    const row = await db.tx(1, (tx) => tx.get<Record<string, number>>(`PRAGMA ${name}`));
     expect(Object.values(row ?? {})).toEqual([value]);
   });
 
   test("uses a write-ahead log", async () => {
-    expect(await db.tx((tx) => tx.get("PRAGMA journal_mode"))).toEqual({ journal_mode: "wal" });
+    expect(await db.tx(1, (tx) => tx.get("PRAGMA journal_mode"))).toEqual({ journal_mode: "wal" });
   });
 
   test("enforces foreign keys", async () => {
@@ -49,7 +49,7 @@ describe("the writer", () => {
   });
 
   test("refuses writable_schema: the file's own definitions can't be edited through it", async () => {
-    await db.tx((tx) => tx.get("PRAGMA writable_schema = ON"));
+    await db.tx(1, (tx) => tx.get("PRAGMA writable_schema = ON"));
     const edit = db.run("UPDATE sqlite_schema SET sql = '' WHERE name = 'ledger_no_update'");
     expect((await outcomes([edit]))[0]).toContain("may not be modified");
   });

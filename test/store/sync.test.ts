@@ -25,7 +25,7 @@ const openWith = (program: string) =>
 const WORKER = "../../src/store/sqlite/sync-worker.ts";
 
 const write = (db: SqliteDb, value: number) =>
-  db.tx(async (tx) => {
+  db.tx(null, async (tx) => {
     await tx.run(
       "INSERT INTO meta (key, value) VALUES ('test', $1) ON CONFLICT (key) DO UPDATE SET value = $1",
       [String(value)],
@@ -88,6 +88,7 @@ test("after a sync has failed, nothing is written or read until the store is ope
   expect(failure).toBeInstanceOf(OutcomeUnknown);
   expect(db.mustReopen).toBe("sync_failed");
   const after = db.tx(
+    null,
     async (tx) => {
       steps.push("begun");
       await tx.run("DELETE FROM meta");

@@ -132,7 +132,7 @@ test("the program's own writer never waits inside SQLite", async () => {
   const directory = tempDir();
   const db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS });
   try {
-    expect(await db.tx((tx) => tx.get<object>("PRAGMA busy_timeout"))).toEqual({ timeout: 0 });
+    expect(await db.tx(1, (tx) => tx.get<object>("PRAGMA busy_timeout"))).toEqual({ timeout: 0 });
   } finally {
     await db.close();
     directory.remove();

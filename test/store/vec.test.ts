@@ -58,7 +58,7 @@ describe("the library", () => {
     const { mode, mtimeMs } = lstatSync(join(directory.path, name));
     expect(mode & 0o777).toBe(0o500);
     expect(await db.get("SELECT vec_version() AS v")).toEqual({ v: "v0.1.9" });
-    expect(await db.tx((tx) => tx.get("SELECT vec_version() AS v"))).toEqual({ v: "v0.1.9" });
+    expect(await db.tx(1, (tx) => tx.get("SELECT vec_version() AS v"))).toEqual({ v: "v0.1.9" });
     open();
     expect(lstatSync(join(directory.path, name)).mtimeMs).toBe(mtimeMs);
   });
@@ -139,7 +139,7 @@ describe("a partition of vectors", () => {
 
   async function add(count: number, scope = 1): Promise<number[]> {
     const keys: number[] = [];
-    await db.tx(async (tx) => {
+    await db.tx(1, async (tx) => {
       for (let n = 0; n < count; n++) {
         const vector = Float32Array.from({ length: DIMENSIONS }, () => random() - 0.5);
         const key = next++;
@@ -152,7 +152,7 @@ describe("a partition of vectors", () => {
   }
 
   async function drop(keys: readonly number[]): Promise<void> {
-    await db.tx(async (tx) => {
+    await db.tx(1, async (tx) => {
       for (const key of keys) {
         await tx.run("DELETE FROM vault_vectors_1 WHERE passage = $1", [key]);
         known.delete(key);
@@ -198,7 +198,7 @@ describe("a partition of vectors", () => {
   async function tidy(): Promise<number> {
     const sparse = await sparsePassages(db, space, 1);
     for (let from = 0; from < sparse.length; from += 32) {
-      await db.tx((tx) => moveVectors(tx, space, 1, sparse.slice(from, from + 32)));
+      await db.tx(1, (tx) => moveVectors(tx, space, 1, sparse.slice(from, from + 32)));
     }
     return sparse.length;
   }
@@ -246,7 +246,7 @@ describe("a partition of vectors", () => {
     await drop(keys.filter((_, index) => index % 16 !== 0));
     const sparse = await sparsePassages(db, space, 1);
     await drop(sparse.slice(0, 5));
-    await db.tx((tx) => moveVectors(tx, space, 1, sparse));
+    await db.tx(1, (tx) => moveVectors(tx, space, 1, sparse));
     await expectWhole();
   });
 });

@@ -25,7 +25,7 @@ afterEach(async () => {
 
 /** One transaction with this many megabytes. */
 const write = (parts: number, name = "part") =>
-  db.tx(async (tx) => {
+  db.tx(1, async (tx) => {
     for (let part = 0; part < parts; part++) {
       await tx.run(
         "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = $2",

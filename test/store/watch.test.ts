@@ -86,19 +86,19 @@ describe("our own work is not a disturbance", () => {
     write: () => write(String(Math.random())),
     "write in parallel": () => Promise.all([write("a"), write("b"), value()]),
     read: () => value(),
-    refused: () => outcomes([db.tx((tx) => tx.run("INSERT INTO meta (key) VALUES (NULL)"))]),
+    refused: () => outcomes([db.tx(1, (tx) => tx.run("INSERT INTO meta (key) VALUES (NULL)"))]),
     "rolled back": () =>
       outcomes([
-        db.tx(async (tx) => {
+        db.tx(1, async (tx) => {
           await tx.run("DELETE FROM meta");
           throw new Error("no");
         }),
       ]),
     "on a full disk": async () => {
-      const pages = await db.tx((tx) => tx.get<{ page_count: number }>("PRAGMA page_count"));
-      await db.tx((tx) => tx.get(`PRAGMA max_page_count = ${pages?.page_count}`));
+      const pages = await db.tx(1, (tx) => tx.get<{ page_count: number }>("PRAGMA page_count"));
+      await db.tx(1, (tx) => tx.get(`PRAGMA max_page_count = ${pages?.page_count}`));
       await outcomes([write("x".repeat(1_000_000))]);
-      await db.tx((tx) => tx.get("PRAGMA max_page_count = 1000000"));
+      await db.tx(1, (tx) => tx.get("PRAGMA max_page_count = 1000000"));
     },
     "empty the log": () => db.forget(),
     "write anew": () => db.rewrite(1 << 30),
@@ -146,7 +146,7 @@ describe("another connection's commit", () => {
   test("is seen between two of our own transactions, each time", async () => {
     for (let times = 0; times < 3; times++) {
       foreign((database) => database.exec(`UPDATE meta SET value = '${times}' WHERE key = 'ready'`));
-      await db.tx((tx) => tx.get("SELECT 1"), { whileRefused: true });
+      await db.tx(1, (tx) => tx.get("SELECT 1"), { whileRefused: true });
     }
     expect(await db.disturbances()).toEqual([{ kind: "foreign_write", commits: 3 }]);
   });
@@ -154,7 +154,7 @@ describe("another connection's commit", () => {
   test("is refused by the first transaction after it, even if it was made earlier, and by all others", async () => {
     const waiting = write("before");
     foreign((database) => database.exec(FOREIGN_INSERT));
-    expect(await outcomes([waiting, write("second"), db.tx(async () => 1)])).toEqual(
+    expect(await outcomes([waiting, write("second"), db.tx(1, async () => 1)])).toEqual(
       Array(3).fill("StoreUnavailable"),
     );
     await expect(write("third")).rejects.toThrow("another program has written to the database");
@@ -177,7 +177,7 @@ describe("another connection's commit", () => {
 
   test("does not keep the store from recording it", async () => {
     foreign((database) => database.exec(FOREIGN_INSERT));
-    await db.tx((tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), {
+    await db.tx(1, (tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), {
       whileRefused: true,
     });
     expect(await value()).toBe("last words");
@@ -321,7 +321,7 @@ describe.each(MOVES)("a database that was $name", ({ file, change, isLost, isFin
     for (const other of others)
       expect(other).toMatchObject({ kind: "file_moved", file: expect.stringMatching(/^(?:log|index)$/) });
     expect(await db.disturbances()).toEqual([]);
-    expect(await outcomes([write("second"), db.tx(async () => 1)])).toEqual([
+    expect(await outcomes([write("second"), db.tx(1, async () => 1)])).toEqual([
       "StoreUnavailable",
       "StoreUnavailable",
     ]);
@@ -338,7 +338,7 @@ describe.each(MOVES)("a database that was $name", ({ file, change, isLost, isFin
   test(`still records it${isLost || isFinal ? " no more: nobody would find it, or the file would be damaged" : ""}`, async () => {
     move();
     await db.disturbances();
-    const evidence = db.tx((tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), {
+    const evidence = db.tx(1, (tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), {
       whileRefused: true,
     });
     const isRefused = isLost || isFinal;
@@ -373,7 +373,7 @@ describe.each(MOVES)("a database that was $name", ({ file, change, isLost, isFin
 test("the last commit is in the moved file once its log is emptied", async () => {
   renameSync(path, away());
   await db.disturbances();
-  await db.tx((tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), {
+  await db.tx(1, (tx) => tx.run("UPDATE meta SET value = 'last words' WHERE key = 'test'"), {
     whileRefused: true,
   });
   expect(await db.forget()).toBe(true);

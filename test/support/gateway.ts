@@ -60,7 +60,12 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     env: { GATEHOUSE_ADMIN_TOKEN: admin },
     cwd: dataDir,
   });
-  const gateway = await openGateway(config, { log: silentLog, handOverAdmin: () => {}, ...options });
+  const gateway = await openGateway(config, {
+    log: silentLog,
+    handOverAdmin: () => {},
+    rerunWork: true,
+    ...options,
+  });
   options.opened?.(dataDir);
   const published = await gateway.start();
   // `public_url` may be a name that does not resolve here.

@@ -60,7 +60,7 @@ const frames = EVENTS.map(([name, data], index) => encodeFrame(index + 2, name, 
 
 /** Stores the task's events in blocks of this many frames. */
 async function store(perBlock: number): Promise<void> {
-  await bench.db.tx(async (tx) => {
+  await bench.db.tx(1, async (tx) => {
     for (let at = 0; at < frames.length; at += perBlock) {
       saveEvents(tx, TASK.workspaceId, TASK.id, at + 2, frames.slice(at, at + perBlock));
     }
@@ -146,7 +146,7 @@ test("property: after any series of erasures, exactly the texts that no erasure 
 
 test("arguments in other kinds of events are erased too", async () => {
   const asked = { call_id: "call_1", tool: "x", arguments: { a: "argument of call_1" } };
-  await bench.db.tx(async (tx) =>
+  await bench.db.tx(1, async (tx) =>
     saveEvents(tx, 1, TASK.id, 2, [encodeFrame(2, "approval.required" as TaskEventName, asked as never)]),
   );
   await eraseEvents(bench.db, TASK, { prompt: false, argumentsOf: new Set(["call_1"]), output: null });

@@ -40,7 +40,7 @@ async function save(log: EventLog, id: string): Promise<void> {
   const from = log.savedUpTo;
   const to = log.nextId - 1;
   if (to === from) return;
-  await bench.db.tx(async (tx) => {
+  await bench.db.tx(1, async (tx) => {
     saveEvents(tx, 1, id, from + 1, log.after(from));
     tx.onCommit(() => log.saved(to));
   });

@@ -34,7 +34,7 @@ describe("a process that dies midway", () => {
     const bench = await openLedger();
     try {
       for (let n = 0; n < 300; n++) {
-        await bench.db.tx((tx) =>
+        await bench.db.tx(1, (tx) =>
           bench.ledger.append(tx, 1, { ...draft(), input: `in ${n}`, output: `out ${n}` }),
         );
       }

@@ -281,7 +281,7 @@ test("texts that the store refuses to erase are erased an hour later, and record
 test("an invented run erases nothing, and no entry vouches for texts erased by hand", async () => {
   const bench = await openLedger();
   for (let n = 0; n < 3; n++) {
-    await bench.db.tx((tx) => bench.ledger.append(tx, 1, { ...draft(), input: `text ${n}` }));
+    await bench.db.tx(1, (tx) => bench.ledger.append(tx, 1, { ...draft(), input: `text ${n}` }));
   }
   const attacker = bench.own;
   attacker.exec("DELETE FROM payloads WHERE seq = 1");

@@ -12,7 +12,7 @@ let first: FirstWrite;
 
 beforeEach(() => {
   dir = tempDir();
-  db = openSqlite(join(dir.path, "test.db"));
+  db = openSqlite(join(dir.path, "test.db"), { rerunWork: true });
   first = new FirstWrite(db);
 });
 afterEach(async () => {
@@ -28,7 +28,7 @@ const keys = async () =>
 
 /** Stores the task, with the run's first write. */
 const dispatch = () =>
-  db.tx(async (tx) => {
+  db.tx(1, async (tx) => {
     await note("test/task")(tx);
     await first.write(tx);
   });
@@ -36,7 +36,7 @@ const dispatch = () =>
 describe("the first write of a run", () => {
   test("is in the transaction of the dispatch, and ends once that is reported", async () => {
     let ended = false;
-    const write = first.db.tx(note("test/intent")).finally(() => {
+    const write = first.db.tx(1, note("test/intent")).finally(() => {
       ended = true;
     });
     await first.ready();
@@ -48,7 +48,7 @@ describe("the first write of a run", () => {
   });
 
   test("fails alone: the dispatch is repeated without it", async () => {
-    const write = first.db.tx(async (tx) => {
+    const write = first.db.tx(1, async (tx) => {
       await note("test/intent")(tx);
       throw new RangeError("too expensive");
     });
@@ -56,26 +56,26 @@ describe("the first write of a run", () => {
     await first.ready();
     await expect(dispatch()).rejects.toBeInstanceOf(JoinRefused);
     expect(await keys()).toEqual([]);
-    await db.tx(note("test/task"));
+    await db.tx(1, note("test/task"));
     first.stored();
     await expect(write).rejects.toThrow(new RangeError("too expensive"));
     expect(await keys()).toEqual(["test/task"]);
   });
 
   test("is refused if the task is not stored, as are all others", async () => {
-    const write = first.db.tx(note("test/intent"));
+    const write = first.db.tx(1, note("test/intent"));
     write.catch(() => {});
     await first.ready();
     first.refused();
     await expect(write).rejects.toBeInstanceOf(NotDispatched);
-    await expect(first.db.tx(note("test/end"))).rejects.toBeInstanceOf(NotDispatched);
+    await expect(first.db.tx(1, note("test/end"))).rejects.toBeInstanceOf(NotDispatched);
     expect(await first.isStored).toBe(false);
     expect(await keys()).toEqual([]);
   });
 
   test("comes after the dispatch if it was not ready within a turn", async () => {
     await first.ready();
-    const write = first.db.tx(note("test/intent"));
+    const write = first.db.tx(1, note("test/intent"));
     await dispatch();
     expect(await keys()).toEqual(["test/task"]);
     first.stored();
@@ -85,7 +85,7 @@ describe("the first write of a run", () => {
 });
 
 test("a second write waits until the task is stored", async () => {
-  const writes = [first.db.tx(note("test/intent")), first.db.tx(note("test/second"))];
+  const writes = [first.db.tx(1, note("test/intent")), first.db.tx(1, note("test/second"))];
   await first.ready();
   await dispatch();
   expect(await keys()).toEqual(["test/intent", "test/task"]);

@@ -255,7 +255,7 @@ test("the characters of all documents in progress are bounded, and one workspace
           content: { kind: "text", text, type: "application/unknown" },
           createdBy: "tests",
         },
-        (work) => db.tx((tx) => work(tx, ["/"])),
+        (work) => db.tx(1, (tx) => work(tx, ["/"])),
         () => {},
       )
       .catch((error) => error);

@@ -72,7 +72,7 @@ export class Filling {
     evidence.ledgers.checkpoints.start();
     const workspaceId = defaultWorkspace(evidence);
     const agents: Agent[] = [];
-    await store.db.tx(async (tx) => {
+    await store.db.tx(workspaceId, async (tx) => {
       for (let index = 0; index < count; index++) {
         const fields = {
           ...AGENT_DEFAULTS,
@@ -108,7 +108,7 @@ export class Filling {
   }
 
   async #writeTasks(count: number): Promise<string | null> {
-    return this.#store.db.tx(async (tx) => {
+    return this.#store.db.tx(this.#workspaceId, async (tx) => {
       let first: string | null = null;
       for (let index = 0; index < count; index++) {
         this.#now += TASK_MS;

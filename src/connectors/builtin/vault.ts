@@ -132,14 +132,18 @@ function writeTool(parts: VaultToolParts): BuiltinTool {
         },
         // The call is already recorded in the task's own ledger entries.
         (work) =>
-          parts.db.tx(async (tx) => {
-            // Reading the document may have taken a while.
-            if (signal.aborted) throw notWritten();
-            if (!(await mayAct(parts, actor, tx)))
-              throw new ToolError("The token is no longer valid. Nothing was written.");
-            isWriting = true;
-            return work(tx, await boundaryOf(parts, actor, tx));
-          }),
+          parts.db.tx(
+            null,
+            async (tx) => {
+              // Reading the document may have taken a while.
+              if (signal.aborted) throw notWritten();
+              if (!(await mayAct(parts, actor, tx)))
+                throw new ToolError("The token is no longer valid. Nothing was written.");
+              isWriting = true;
+              return work(tx, await boundaryOf(parts, actor, tx));
+            },
+            { turnOf: actor.workspaceId },
+          ),
         () => {},
       );
       const { document } = await unlessAborted(write, signal, () => !isWriting);

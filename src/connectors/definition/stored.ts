@@ -42,6 +42,7 @@ export class StoredDefinition {
     const { workspaceId, id, name } = this.#connector;
     const sealed = this.#definitions.seal(workspaceId, name, { ...definition, authOrigin });
     const changed = await this.#db.tx(
+      null,
       (tx) =>
         tx.seals.change(tx, "connectors", { id }, () =>
           tx.run("UPDATE connectors SET definition = $3 WHERE workspace_id = $1 AND id = $2", [
@@ -50,7 +51,7 @@ export class StoredDefinition {
             sealed,
           ]),
         ),
-      { workspaceId },
+      { turnOf: workspaceId },
     );
     if (changed === 0) throw removed(name);
   }

@@ -104,24 +104,21 @@ async function reportLostCall(
   const usage: EndedCall["usage"] = isModel
     ? { kind: "model", name: model ?? "", outcome: "failed", durationMs: null, client }
     : { kind: "tool", name: tool ?? "", outcome: "unknown", durationMs: null };
-  await db.tx(
-    async (tx) => {
-      const entry: EntryDraft = {
-        ...{ phase: "outcome", ref, action, outcome: "failed" },
-        code: action === "tool.call" ? "unknown" : "interrupted",
-        ...{ channel: "system", actor, agent, tool, model, tier, requestId, credits },
-        ...(dialect === undefined ? {} : { detail: { dialect } }),
-      };
-      const payer = { workspaceId, agent: await agentAt(tx, workspaceId, agent, Date.parse(ts)) };
-      if (action === "model.count") {
-        await ledger.append(tx, workspaceId, entry);
-        const counted = { kind: "count", name: dialect ?? "", outcome: "failed", durationMs: null } as const;
-        return recordUsage(tx, { ...payer, ...counted, agentId: payer.agent?.id ?? null, at: clock.now() });
-      }
-      await settleCall(tx, { ledger, budgets, clock }, { payer, entry, credits: credits ?? 0, usage });
-    },
-    { workspaceId },
-  );
+  await db.tx(workspaceId, async (tx) => {
+    const entry: EntryDraft = {
+      ...{ phase: "outcome", ref, action, outcome: "failed" },
+      code: action === "tool.call" ? "unknown" : "interrupted",
+      ...{ channel: "system", actor, agent, tool, model, tier, requestId, credits },
+      ...(dialect === undefined ? {} : { detail: { dialect } }),
+    };
+    const payer = { workspaceId, agent: await agentAt(tx, workspaceId, agent, Date.parse(ts)) };
+    if (action === "model.count") {
+      await ledger.append(tx, workspaceId, entry);
+      const counted = { kind: "count", name: dialect ?? "", outcome: "failed", durationMs: null } as const;
+      return recordUsage(tx, { ...payer, ...counted, agentId: payer.agent?.id ?? null, at: clock.now() });
+    }
+    await settleCall(tx, { ledger, budgets, clock }, { payer, entry, credits: credits ?? 0, usage });
+  });
 }
 
 /**

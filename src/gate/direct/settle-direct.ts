@@ -35,20 +35,17 @@ export async function settleDirectCall(parts: DirectSettleParts, call: EndedDire
   const { payer, entry, credits, also } = call;
   if (credits === 0) {
     if (also)
-      await db.tx(async (tx) => also(tx, await ledger.append(tx, payer.workspaceId, entry)), {
-        workspaceId: payer.workspaceId,
-      });
+      await db.tx(payer.workspaceId, async (tx) =>
+        also(tx, await ledger.append(tx, payer.workspaceId, entry)),
+      );
     else await ledger.record(payer.workspaceId, entry);
     usage.note(usageRecordOf(payer, call.usage, clock.now()));
     return;
   }
-  await db.tx(
-    async (tx) => {
-      const seq = await settleCall(tx, parts, { ...call, entry: { ...entry, credits } });
-      await also?.(tx, seq);
-    },
-    { workspaceId: payer.workspaceId },
-  );
+  await db.tx(payer.workspaceId, async (tx) => {
+    const seq = await settleCall(tx, parts, { ...call, entry: { ...entry, credits } });
+    await also?.(tx, seq);
+  });
 }
 
 /** The statistics record of a call that ended at `at`. */

@@ -52,7 +52,7 @@ export class UsageSlots {
     const now = this.#clock.now();
     const current = slotOf(now, FIVE_MINUTES_MS);
     for (const workspaceId of this.#workspaceIds()) {
-      while (await this.#db.tx((tx) => moveCounts(tx, workspaceId, current)));
+      while (await this.#db.tx(null, (tx) => moveCounts(tx, workspaceId, current)));
     }
     const hour = slotOf(now, HOUR_MS);
     if (hour === this.#lastExpiry) return;
@@ -67,7 +67,7 @@ export class UsageSlots {
       let after: number | null = EVERYBODY - 1;
       while (after !== null) {
         const from: number = after;
-        after = await this.#db.tx((tx) => deleteSlots(tx, { workspaceId, width, oldest, after: from }));
+        after = await this.#db.tx(null, (tx) => deleteSlots(tx, { workspaceId, width, oldest, after: from }));
       }
     }
   }

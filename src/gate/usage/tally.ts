@@ -45,7 +45,7 @@ export class UsageTally {
     for (let start = 0; start < waiting.length; start += SLICE) {
       const slice = waiting.slice(start, start + SLICE);
       try {
-        await this.#db.tx(async (tx) => addCounts(tx, slice));
+        await this.#db.tx(null, async (tx) => addCounts(tx, slice));
       } catch (error) {
         for (const added of waiting.slice(start)) this.#add(added);
         throw error;

@@ -87,7 +87,7 @@ export class Checkpoints {
       const key = `checkpoint_rule:${id}`;
       const known = await db.get<{ value: string }>("SELECT value FROM meta WHERE key = $1", [key]);
       if ((known?.value ?? DEFAULT_RULE) === rule) continue;
-      await db.tx(async (tx) => {
+      await db.tx(id, async (tx) => {
         await ledger.append(tx, id, {
           phase: "single",
           action: "config.change",
@@ -226,7 +226,7 @@ export class Checkpoints {
   /** Returns the checkpoints that were stored. A key rotation may have signed a later one in the meantime. */
   async #store(workspaceId: number, heads: readonly SignedHead[]): Promise<readonly SignedHead[]> {
     const { db, heads: series, clock } = this.#parts;
-    return db.tx(async (tx) => {
+    return db.tx(workspaceId, async (tx) => {
       const last = await lastCheckpointSize(tx, workspaceId);
       const later = heads.filter(({ size }) => size > last);
       for (const { size, note } of later) {

@@ -127,6 +127,7 @@ export class LedgerHeads {
 
   /** Advances the tail past entries that the transaction appends. */
   move(tx: Tx, workspaceId: number, tails: readonly Tail[]): void {
+    requireOpenedFor(tx, workspaceId);
     const state = this.#of(workspaceId);
     const { tail, leaves } = state;
     const before = leaves.length;
@@ -141,6 +142,7 @@ export class LedgerHeads {
 
   /** Adds a checkpoint that the transaction stores to the ledger's series. */
   addCheckpoint(tx: Tx, workspaceId: number, note: string): void {
+    requireOpenedFor(tx, workspaceId);
     const state = this.#of(workspaceId);
     const before = state.checkpoints;
     tx.onRollback(() => {
@@ -226,4 +228,13 @@ function grown({ tree, leaves }: State): GrowingTree {
 /** The end of a ledger without entries. */
 export function emptyLedger(): LedgerEnd {
   return { tail: EMPTY_TAIL, tree: new GrowingTree(TREE), checkpoints: NO_CHECKPOINTS };
+}
+
+/** @throws Error if the transaction was opened for other ledgers: a bug, which PostgreSQL could answer with a deadlock */
+function requireOpenedFor(tx: Tx, workspaceId: number): void {
+  if (!tx.ledgers.includes(workspaceId)) {
+    throw new Error(
+      `the transaction was opened for the ledgers [${tx.ledgers.join(", ")}], not for ${workspaceId}`,
+    );
+  }
 }

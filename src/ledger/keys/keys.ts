@@ -44,9 +44,12 @@ export interface LedgerKeys {
   signBytes(bytes: Uint8Array): Uint8Array;
   /**
    * Replaces the key with a new one. `attest` runs in the transaction of the change and writes the evidence that lets
-   * those who trust the old key trust the new one. Both keys sign there.
+   * those who trust the old key trust the new one, to the ledgers of all `workspaces`. Both keys sign there.
    */
-  rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void>;
+  rotate(
+    workspaces: () => readonly number[],
+    attest: (tx: Tx, both: KeyChange) => Promise<void>,
+  ): Promise<void>;
 }
 
 export interface KeyChange {
@@ -85,7 +88,7 @@ export async function openLedgerKeys(parts: LedgerKeysParts): Promise<LedgerKeys
       );
     }
     const signing = file.read() ?? file.make(random);
-    await db.tx(async (tx) => insertKey(tx, publicBytes(signing.key), parts.clock.now()));
+    await db.tx(null, async (tx) => insertKey(tx, publicBytes(signing.key), parts.clock.now()));
     return new NodeKeys(parts, { instance, file, signing, former: [], lost: null });
   }
   const signing = file.readInForce(inForce);
@@ -222,13 +225,19 @@ class NodeKeys implements LedgerKeys {
   }
 
   /** Rotations run one after another: each replaces the key that the previous one put in force. */
-  rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void> {
-    const done = this.#rotating.then(() => this.#rotate(attest));
+  rotate(
+    workspaces: () => readonly number[],
+    attest: (tx: Tx, both: KeyChange) => Promise<void>,
+  ): Promise<void> {
+    const done = this.#rotating.then(() => this.#rotate(workspaces(), attest));
     this.#rotating = done.catch(() => {});
     return done;
   }
 
-  async #rotate(attest: (tx: Tx, both: KeyChange) => Promise<void>): Promise<void> {
+  async #rotate(
+    workspaces: readonly number[],
+    attest: (tx: Tx, both: KeyChange) => Promise<void>,
+  ): Promise<void> {
     const { db, random, clock } = this.#parts;
     // If an earlier rotation committed but could not rename its file, that file has the only copy of the current key.
     this.#file.readInForce(this.#public);
@@ -245,7 +254,7 @@ class NodeKeys implements LedgerKeys {
         signWith(key, publicKey, this.originOf(workspace), text),
       ],
     };
-    await db.tx(async (tx) => {
+    await db.tx(workspaces, async (tx) => {
       tx.onRollback(() => {
         this.#next = null;
       });

@@ -33,7 +33,8 @@ export async function rotateKey(
   { ledger, heads, keys, clock, workspaces, signed }: RotationParts,
   origin: Pick<EntryDraft, "actor" | "channel" | "requestId">,
 ): Promise<void> {
-  await keys.rotate(async (tx, change) => {
+  const ids = () => workspaces().map(({ id }) => id);
+  await keys.rotate(ids, async (tx, change) => {
     for (const { id, name } of workspaces()) {
       await ledger.append(tx, id, {
         ...origin,

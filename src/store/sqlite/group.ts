@@ -1,5 +1,5 @@
 import { RoundRobin, type WaitingItem } from "../../base/round-robin.ts";
-import { OutcomeUnknown, StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
+import { type Ledgers, OutcomeUnknown, StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
 import { RowSeals } from "../seals/seals.ts";
 import { type Connection, sqliteCode } from "./connection.ts";
 import { refusalOf, unavailable } from "./engine-errors.ts";
@@ -27,6 +27,7 @@ const BUSY = /^SQLITE_BUSY/;
 
 interface TransactionJob extends WaitingItem {
   readonly work: (tx: Tx) => Promise<unknown>;
+  readonly ledgers: number[];
   readonly options: TxOptions;
   readonly settle: (outcome: TransactionOutcome) => void;
 }
@@ -60,6 +61,8 @@ export interface GroupOptions {
   readonly guard?: WriteGuard;
   readonly seals?: RowSeals;
   readonly cpuMs?: () => number;
+  /** See `SqliteOptions`. */
+  readonly rerunWork?: boolean;
 }
 
 function threadCpuMs(): number {
@@ -67,8 +70,13 @@ function threadCpuMs(): number {
   return (user + system) / 1_000;
 }
 
-/** The place in the order of turns for transactions that belong to no workspace. */
+/** The place in the order of turns for transactions that belong to no workspace, or to several. */
 const NODE = 0;
+
+function ledgersOf(ledgers: Ledgers): number[] {
+  if (typeof ledgers === "number") return [ledgers];
+  return ledgers ? [...ledgers] : [];
+}
 
 /**
  * Group commit: jobs that arrive during one turn of the event loop, or while the last group is being synced, run one
@@ -81,6 +89,7 @@ export class GroupCommit {
   readonly #guard: WriteGuard;
   readonly #seals: RowSeals;
   readonly #cpuMs: () => number;
+  readonly #rerunWork: boolean;
   readonly #queue = new RoundRobin<TransactionJob>();
   #scheduled = false;
   #ended = false;
@@ -94,15 +103,21 @@ export class GroupCommit {
   /** @param cpuMs the time that this thread has used so far, in milliseconds */
   constructor(
     connection: Connection,
-    { guard = UNGUARDED, seals = new RowSeals(null), cpuMs = threadCpuMs }: GroupOptions = {},
+    {
+      guard = UNGUARDED,
+      seals = new RowSeals(null),
+      cpuMs = threadCpuMs,
+      rerunWork = false,
+    }: GroupOptions = {},
   ) {
     this.#connection = connection;
     this.#seals = seals;
     this.#guard = guard;
     this.#cpuMs = cpuMs;
+    this.#rerunWork = rerunWork;
   }
 
-  submit<T>(work: (tx: Tx) => Promise<T>, options: TxOptions): Promise<T> {
+  submit<T>(work: (tx: Tx) => Promise<T>, options: TxOptions, appendsTo: Ledgers = null): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#ended) {
         reject(new StoreUnavailable("the store is closed"));
@@ -117,9 +132,12 @@ export class GroupCommit {
         reject(new StoreUnavailable(`${QUEUE_LIMIT} transactions are waiting already`));
         return;
       }
+      const ledgers = ledgersOf(appendsTo);
+      const [only] = ledgers;
       this.#queue.add({
-        workspaceId: options.workspaceId ?? NODE,
+        workspaceId: options.turnOf ?? (only !== undefined && ledgers.length === 1 ? only : NODE),
         work,
+        ledgers,
         options,
         settle: (outcome) => (outcome.ok ? resolve(outcome.value as T) : reject(outcome.error)),
       });
@@ -237,7 +255,7 @@ export class GroupCommit {
 
   /** This transaction comes first when commits are reported, and last when writes are rolled back. */
   async #runLast(work: (tx: Tx) => Promise<void>, written: OpenTx[]): Promise<void> {
-    const tx = new OpenTx(this.#connection, this.#seals, null);
+    const tx = new OpenTx(this.#connection, this.#seals, []);
     written.unshift(tx);
     try {
       await tx.perform(work);
@@ -280,16 +298,17 @@ export class GroupCommit {
 
   /** @throws only if the whole group is lost (the engine ended the transaction on its own) */
   async #run(
-    { work, options }: TransactionJob,
+    { work, ledgers, options }: TransactionJob,
     { written, shared, isFirst }: { written: OpenTx[]; shared: CommitWorks; isFirst: boolean },
   ): Promise<TransactionOutcome> {
     // Checked again: the guard may have refused since the job was submitted.
     const refused = this.#refused(options);
     if (refused) return { ok: false, error: refused };
-    const tx = new OpenTx(this.#connection, this.#seals, shared);
+    const tx = new OpenTx(this.#connection, this.#seals, ledgers, shared);
     const hasSavepoint = !isFirst && options.single !== true;
     if (hasSavepoint) this.#connection.run("SAVEPOINT job");
     try {
+      if (this.#rerunWork) await this.#rehearse(work, ledgers, shared);
       const value = await tx.perform(work);
       // The engine may have ended the transaction at an error that the work has not passed on.
       if (!this.#connection.database.inTransaction) throw new StoreUnavailable("the transaction is lost");
@@ -309,6 +328,22 @@ export class GroupCommit {
       return { ok: false, error: refusalOf(error) };
     } finally {
       tx.end();
+    }
+  }
+
+  /** Runs the work and undoes it. */
+  async #rehearse(work: TransactionJob["work"], ledgers: number[], shared: CommitWorks): Promise<void> {
+    const tx = new OpenTx(this.#connection, this.#seals, [...ledgers], shared);
+    this.#connection.run("SAVEPOINT rehearsal");
+    try {
+      await tx.perform(work);
+    } finally {
+      tx.end();
+      tx.rolledBack();
+      if (this.#connection.database.inTransaction) {
+        this.#connection.run("ROLLBACK TO rehearsal");
+        this.#connection.run("RELEASE rehearsal");
+      }
     }
   }
 }

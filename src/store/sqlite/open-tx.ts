@@ -9,6 +9,7 @@ export type CommitWorks = Map<new () => CommitWork, CommitWork>;
 /** A transaction of a group. */
 export class OpenTx implements Tx {
   readonly seals: RowSeals;
+  readonly ledgers: number[];
   #undo: (() => void)[] | null = null;
   #done: (() => void)[] | null = null;
   #connection: Connection | null;
@@ -17,7 +18,8 @@ export class OpenTx implements Tx {
   /** Null for what is written before the commit: nothing is written after it. */
   readonly #shared: CommitWorks | null;
 
-  constructor(connection: Connection, seals: RowSeals, shared: CommitWorks | null) {
+  constructor(connection: Connection, seals: RowSeals, ledgers: number[], shared: CommitWorks | null = null) {
+    this.ledgers = ledgers;
     this.#connection = connection;
     this.seals = seals;
     this.#shared = shared;

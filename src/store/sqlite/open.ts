@@ -25,6 +25,8 @@ export interface SqliteOptions {
   readonly syncWorker?: URL;
   /** The key for sealing rows. Without it, rows are not sealed and none is trusted. */
   readonly seals?: SealOptions;
+  /** Runs the work of each transaction twice and undoes the first run, as PostgreSQL may have to. Only for tests. */
+  readonly rerunWork?: boolean;
 }
 
 export interface SqliteDb extends Db, FileStore {
@@ -47,7 +49,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
   const syncThread = options.syncWorker ? new SyncThread(options.syncWorker) : null;
   if (syncThread) writer.deferSyncs();
   const watch = new StoreWatch(files, writer, { since, syncThread });
-  const group = new GroupCommit(writer, { guard: watch, seals });
+  const group = new GroupCommit(writer, { guard: watch, seals, rerunWork: options.rerunWork ?? false });
   const run: Sql["run"] = (sql, params) => group.submit((tx) => tx.run(sql, params), { single: true });
   return {
     ...readsInTurn({ reader, syncing: group.syncing }),
@@ -61,7 +63,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
     forget: () => forget(group, watch),
     rewrite: (most) => rewrite(group, watch, most),
     run,
-    tx: (work, options = {}) => group.submit(work, options),
+    tx: (ledgers, work, options = {}) => group.submit(work, options, ledgers),
     beforeCommit: (work) => group.beforeCommit(work),
     async disturbances() {
       const moved = watch.takeMoves();

@@ -176,9 +176,7 @@ export class ApprovalService {
     } catch (error) {
       if (!(error instanceof DefinitionChanged)) throw error;
     }
-    await this.#parts.db.tx((tx) => this.#presentAgain(tx, shown), {
-      workspaceId: shown.workspaceId,
-    });
+    await this.#parts.db.tx(shown.workspaceId, (tx) => this.#presentAgain(tx, shown));
     throw new Problem(
       "approval_changed",
       "The tool or its connector has changed since the call was presented. Review the call again, then approve it.",
@@ -249,7 +247,7 @@ export class ApprovalService {
         const approval = await evidence.provenOrReported(due);
         if (!approval) continue;
         const { workspaceId } = approval;
-        const queued = await db.tx((tx) => this.#expireOne(tx, approval), { workspaceId });
+        const queued = await db.tx(workspaceId, (tx) => this.#expireOne(tx, approval));
         if (queued) await this.#parts.resumeTask(queued);
       }
     } finally {

@@ -76,17 +76,14 @@ export async function endTask(
       log.flush();
       const unsaved = { firstId: log.savedUpTo + 1, frames: log.after(log.savedUpTo) };
       const remains = { unsaved, outcome, isBare };
-      const frame = await parts.db.tx(
-        async (tx) => {
-          const last = await finishTask(parts, tx, task, { ...ending, at, isLate }, remains);
-          if (last !== null) {
-            await parts.hooks.ending(tx, { ...task, status: ending.status, error: ending.error });
-            await interruption?.decision?.write(tx);
-          }
-          return last;
-        },
-        { workspaceId: task.workspaceId },
-      );
+      const frame = await parts.db.tx(task.workspaceId, async (tx) => {
+        const last = await finishTask(parts, tx, task, { ...ending, at, isLate }, remains);
+        if (last !== null) {
+          await parts.hooks.ending(tx, { ...task, status: ending.status, error: ending.error });
+          await interruption?.decision?.write(tx);
+        }
+        return last;
+      });
       log.close(frame);
       parts.hub.close(task.id);
       if (frame !== null)

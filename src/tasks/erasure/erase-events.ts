@@ -30,21 +30,23 @@ export async function eraseEvents(
   texts: ErasedTexts,
   changing: (tx: Tx) => Promise<void> = async () => {},
 ): Promise<void> {
-  const erase = frameEraser(texts);
+  const eraser = new FrameEraser(texts);
   const blocks = await db.all<{ first_id: number }>(
     "SELECT first_id FROM task_events WHERE workspace_id = $1 AND task_id = $2 ORDER BY first_id",
     [task.workspaceId, task.id],
   );
   for (let at = 0; at < blocks.length; at += BLOCKS_AT_ONCE) {
     await db.tx(
+      null,
       async (tx) => {
+        eraser.join(tx);
         let isChanged = false;
         for (const { first_id } of blocks.slice(at, at + BLOCKS_AT_ONCE)) {
-          if (await eraseBlock(tx, [task.workspaceId, task.id, first_id], erase)) isChanged = true;
+          if (await eraseBlock(tx, [task.workspaceId, task.id, first_id], eraser)) isChanged = true;
         }
         if (isChanged) await changing(tx);
       },
-      { workspaceId: task.workspaceId },
+      { turnOf: task.workspaceId },
     );
   }
 }
@@ -54,18 +56,33 @@ interface Frame {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/**
- * Called for each frame in order; returns the remaining data. Null: remove the frame. Undefined: leave it unchanged.
- */
-type FrameEraser = (frame: Frame) => object | null | undefined;
+class FrameEraser {
+  readonly #texts: ErasedTexts;
+  /** Whether the output is erased from the next frame on. */
+  #isAfter: boolean;
 
-function frameEraser({ prompt, argumentsOf, output }: ErasedTexts): FrameEraser {
-  let isAfter = output !== null && output.afterCall === null;
-  const isErased = (call: unknown) =>
-    argumentsOf === "all" || (typeof call === "string" && argumentsOf.has(call));
-  return ({ event, data }) => {
-    if (event === "output.delta") return isAfter ? null : undefined;
-    if (event === "tool.result" && output !== null && data.id === output.afterCall) isAfter = true;
+  constructor(texts: ErasedTexts) {
+    this.#texts = texts;
+    this.#isAfter = texts.output !== null && texts.output.afterCall === null;
+  }
+
+  /** Called before the frames of a transaction: if it is undone, they are passed again. */
+  join(tx: Tx): void {
+    const before = this.#isAfter;
+    tx.onRollback(() => {
+      this.#isAfter = before;
+    });
+  }
+
+  /**
+   * Called for each frame in order; returns the remaining data. Null: remove the frame. Undefined: leave it unchanged.
+   */
+  erase({ event, data }: Frame): object | null | undefined {
+    const { prompt, argumentsOf, output } = this.#texts;
+    const isErased = (call: unknown) =>
+      argumentsOf === "all" || (typeof call === "string" && argumentsOf.has(call));
+    if (event === "output.delta") return this.#isAfter ? null : undefined;
+    if (event === "tool.result" && output !== null && data.id === output.afterCall) this.#isAfter = true;
     if (event === "task.finished") {
       return {
         ...data,
@@ -77,7 +94,7 @@ function frameEraser({ prompt, argumentsOf, output }: ErasedTexts): FrameEraser 
     // `tool.call`, and every other event that shows a call's arguments.
     const names = "arguments" in data && isErased(data.id ?? data.call_id);
     return names ? { ...data, arguments: null } : undefined;
-  };
+  }
 }
 
 /** The given fields that exist, set to null. */
@@ -95,7 +112,7 @@ function withoutArguments(calls: unknown, isErased: (call: unknown) => boolean):
 type BlockKey = readonly [workspaceId: number, taskId: string, firstId: number];
 
 /** @returns whether anything was removed */
-async function eraseBlock(tx: Tx, key: BlockKey, erase: FrameEraser): Promise<boolean> {
+async function eraseBlock(tx: Tx, key: BlockKey, eraser: FrameEraser): Promise<boolean> {
   const where = "WHERE workspace_id = $1 AND task_id = $2 AND first_id = $3";
   const row = await tx.get<{ frames: Uint8Array }>(`SELECT frames FROM task_events ${where}`, [...key]);
   if (!row) return false;
@@ -103,7 +120,7 @@ async function eraseBlock(tx: Tx, key: BlockKey, erase: FrameEraser): Promise<bo
   const after = before
     .split("\n\n")
     .slice(0, -1)
-    .map((frame) => leftOf(frame, erase))
+    .map((frame) => leftOf(frame, eraser))
     .join("");
   if (after === before) return false;
   if (after === "") tx.write(`DELETE FROM task_events ${where}`, [...key]);
@@ -112,9 +129,9 @@ async function eraseBlock(tx: Tx, key: BlockKey, erase: FrameEraser): Promise<bo
 }
 
 /** `frame` is in the form written by `encodeFrame`, without its empty line. */
-function leftOf(frame: string, erase: FrameEraser): string {
+function leftOf(frame: string, eraser: FrameEraser): string {
   const [id = "", event = "", data = ""] = frame.split("\n");
-  const left = erase({
+  const left = eraser.erase({
     event: event.slice("event: ".length),
     data: JSON.parse(data.slice("data: ".length)) as Frame["data"],
   });

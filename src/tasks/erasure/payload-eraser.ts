@@ -83,13 +83,10 @@ export class PayloadEraser {
     const cause = { reason: "requested", target_seq: seq } as const;
     const draft = call.draft("succeeded");
     for (const detail of quotes.slice(1)) {
-      await db.tx(
-        async (tx) => {
-          await admit(tx);
-          await ledger.append(tx, workspaceId, { ...call.draft("pending"), detail });
-        },
-        { workspaceId },
-      );
+      await db.tx(workspaceId, async (tx) => {
+        await admit(tx);
+        await ledger.append(tx, workspaceId, { ...call.draft("pending"), detail });
+      });
     }
     await erasePayloads({ db, ledger }, workspaceId, payloads.slice(0, others), draft, cause, admit);
     await call.commit(async (tx, record) => {

@@ -118,13 +118,10 @@ export class PayloadExpiry {
     await this.#eraseResponses(expiring);
     await this.#erasePayloads(expiring);
     if (this.#stopped) return;
-    await db.tx(
-      async (tx) => {
-        if (expiring.isNoted) await recordExpiry(tx, ledger, workspaceId, expiring.run);
-        else noteExpiry(tx, workspaceId, { done: upTo, run: null });
-      },
-      { workspaceId },
-    );
+    await db.tx(workspaceId, async (tx) => {
+      if (expiring.isNoted) await recordExpiry(tx, ledger, workspaceId, expiring.run);
+      else noteExpiry(tx, workspaceId, { done: upTo, run: null });
+    });
     if (!expiring.isNoted) return;
     forgetting.deleted();
     await forgetting.forget();
@@ -183,10 +180,11 @@ export class PayloadExpiry {
         if (this.#stopped) return;
         // One by one, because the events of a response may have megabytes.
         await db.tx(
+          null,
           async (tx) => {
             if ((await deleteEventsOf(tx, workspaceId, [id])) > 0) await expiring.note(tx, 0);
           },
-          { workspaceId },
+          { turnOf: workspaceId },
         );
       }
     }
@@ -201,11 +199,12 @@ export class PayloadExpiry {
       for (const id of await this.#goingOn(expiring, after, end)) await this.#eraseBeginning(expiring, id);
       const from = after;
       await db.tx(
+        null,
         async (tx) => {
           await expiring.note(tx, await deletePayloadsUpTo(tx, workspaceId, from, end));
           forgetResponsesUpTo(tx, workspaceId, end, signals.responsesErased);
         },
-        { workspaceId },
+        { turnOf: workspaceId },
       );
       after = end;
     }

@@ -46,8 +46,8 @@ export class QuotingEvents {
     for await (const id of last ? ended(last, this.#open) : this.#all()) {
       if (isStopped()) break;
       if (!(await this.#quotes(id, last !== null, isStopped))) continue;
-      await db.tx((tx) => eraseResponseEvents(tx, workspaceId, [id], signals.responsesErased), {
-        workspaceId,
+      await db.tx(null, (tx) => eraseResponseEvents(tx, workspaceId, [id], signals.responsesErased), {
+        turnOf: workspaceId,
       });
       hasErased = true;
     }

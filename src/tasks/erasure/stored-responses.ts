@@ -131,7 +131,9 @@ export async function eraseEventsWith(
   );
   // One by one: the events of a response may have megabytes, and others wait for each transaction.
   for (const id of ids) {
-    await db.tx((tx) => eraseResponseEvents(tx, workspaceId, [id], signals.responsesErased), { workspaceId });
+    await db.tx(null, (tx) => eraseResponseEvents(tx, workspaceId, [id], signals.responsesErased), {
+      turnOf: workspaceId,
+    });
   }
 }
 

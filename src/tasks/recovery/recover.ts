@@ -74,7 +74,7 @@ export async function recoverTasks(
       const task = await findTask(parts.db, workspaceId, open.id);
       if (!task) continue;
       if (lost.length > 0 || task.status === "running") {
-        await parts.db.tx(async (tx) => {
+        await parts.db.tx(workspaceId, async (tx) => {
           // The costs of the calls were lost with the process.
           await recordLost(parts, tx, task, lost, null);
           markQueued(tx, workspaceId, task.id, false);

@@ -29,17 +29,21 @@ export async function closeUnproven(
   db.seals.report("tasks", { workspace_id: workspaceId, id });
   const { end } = proven ?? {};
   const code = end ? end.code : "internal";
-  await db.tx(async (tx) => {
-    restoreRows(tx, workspaceId, id, proven ?? new ProvenTask(), null);
-    closeRow(tx, workspaceId, id, {
-      status: end?.outcome === "succeeded" || end?.outcome === "cancelled" ? end.outcome : "failed",
-      error: code === undefined ? null : { code, message: CHANGED },
-      finishSeq: end?.seq ?? null,
-      finishedAt: clock.now(),
-    });
-    forgetAnswers(tx, workspaceId, id);
-    await withdrawApprovals(tx, workspaceId, id);
-  });
+  await db.tx(
+    null,
+    async (tx) => {
+      restoreRows(tx, workspaceId, id, proven ?? new ProvenTask(), null);
+      closeRow(tx, workspaceId, id, {
+        status: end?.outcome === "succeeded" || end?.outcome === "cancelled" ? end.outcome : "failed",
+        error: code === undefined ? null : { code, message: CHANGED },
+        finishSeq: end?.seq ?? null,
+        finishedAt: clock.now(),
+      });
+      forgetAnswers(tx, workspaceId, id);
+      await withdrawApprovals(tx, workspaceId, id);
+    },
+    { turnOf: workspaceId },
+  );
 }
 
 /**
@@ -55,7 +59,7 @@ export async function endChanged(
   if (!proven?.dispatch) return;
   const { agent: name, ts = "" } = proven.dispatch;
   db.seals.report("tasks", { workspace_id: workspaceId, id });
-  await db.tx(async (tx) => {
+  await db.tx(workspaceId, async (tx) => {
     const agent = await agentAt(tx, workspaceId, name, Date.parse(ts));
     restoreRows(tx, workspaceId, id, proven, agent?.id ?? null);
     const restored = await findTask(tx, workspaceId, id);

@@ -27,26 +27,23 @@ export async function askPeople(
 ): Promise<Deny> {
   const { task, guard, journal, db, ledger, tools, clock, approvalExpiresMs: expiresMs } = parts;
   const { workspaceId, createdBy: actor, tier } = task;
-  const refusal = await db.tx(
-    async (tx) => {
-      const { name, approvalsRequired: required } = await guard.enter(tx);
-      const tool = tools.catalogue.find(workspaceId, call.tool);
-      if (!tool) return `The tool ${call.tool} no longer exists.`;
-      if ((await countPending(tx, workspaceId)) >= PENDING_LIMIT) {
-        return "Too many calls in this workspace are already waiting for a person.";
-      }
-      const presentation = {
-        ...{ task, callId: call.id, arguments: JSON.stringify(call.arguments), tool, agent: name, required },
-        ...{ now: clock.now(), expiresMs, draft: { channel: "system", actor, tier } as const },
-      };
-      await presentCall(tx, ledger, presentation, before);
-      if (!(await markAwaiting(tx, workspaceId, task.id)))
-        throw new Error("a task that requests approval is not running");
-      await journal.announce(tx, call);
-      return null;
-    },
-    { workspaceId },
-  );
+  const refusal = await db.tx(workspaceId, async (tx) => {
+    const { name, approvalsRequired: required } = await guard.enter(tx);
+    const tool = tools.catalogue.find(workspaceId, call.tool);
+    if (!tool) return `The tool ${call.tool} no longer exists.`;
+    if ((await countPending(tx, workspaceId)) >= PENDING_LIMIT) {
+      return "Too many calls in this workspace are already waiting for a person.";
+    }
+    const presentation = {
+      ...{ task, callId: call.id, arguments: JSON.stringify(call.arguments), tool, agent: name, required },
+      ...{ now: clock.now(), expiresMs, draft: { channel: "system", actor, tier } as const },
+    };
+    await presentCall(tx, ledger, presentation, before);
+    if (!(await markAwaiting(tx, workspaceId, task.id)))
+      throw new Error("a task that requests approval is not running");
+    await journal.announce(tx, call);
+    return null;
+  });
   if (refusal !== null) return { deny: refusal };
   throw new AwaitingApproval(call.id);
 }

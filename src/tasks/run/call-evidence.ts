@@ -40,9 +40,7 @@ export class CallEvidence {
   ): Promise<Begun> {
     const { budgets, db } = this.#parts;
     return this.recordRefusal(denied, () =>
-      budgets.admit(signal, (reserve) =>
-        db.tx((tx) => work(tx, reserve), { workspaceId: this.task.workspaceId }),
-      ),
+      budgets.admit(signal, (reserve) => db.tx(this.task.workspaceId, (tx) => work(tx, reserve))),
     );
   }
 

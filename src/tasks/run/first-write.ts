@@ -1,4 +1,4 @@
-import type { Db, Tx, TxOptions } from "../../store/db.ts";
+import type { Db, Ledgers, Tx, TxOptions } from "../../store/db.ts";
 import type { Task } from "../task.ts";
 
 /** The task of a run that began early was not stored after all, so the run ends without a trace. */
@@ -41,7 +41,8 @@ export class FirstWrite {
   constructor(db: Db) {
     // Inherits, so that the getters keep telling the current state.
     this.db = Object.assign(Object.create(db) as Db, {
-      tx: <Result>(work: (tx: Tx) => Promise<Result>, options?: TxOptions) => this.#tx(db, work, options),
+      tx: <Result>(ledgers: Ledgers, work: (tx: Tx) => Promise<Result>, options?: TxOptions) =>
+        this.#tx(db, ledgers, work, options),
     });
   }
 
@@ -91,13 +92,18 @@ export class FirstWrite {
     this.#joined?.settle(notDispatched);
   }
 
-  async #tx<Result>(db: Db, work: (tx: Tx) => Promise<Result>, options?: TxOptions): Promise<Result> {
+  async #tx<Result>(
+    db: Db,
+    ledgers: Ledgers,
+    work: (tx: Tx) => Promise<Result>,
+    options?: TxOptions,
+  ): Promise<Result> {
     if (this.#isOpen) {
       this.#isOpen = false;
       return this.#join(work);
     }
     if (!(await this.#stored.promise)) throw new NotDispatched();
-    return db.tx(work, options);
+    return db.tx(ledgers, work, options);
   }
 
   async #join<Result>(work: (tx: Tx) => Promise<Result>): Promise<Result> {

@@ -159,7 +159,7 @@ export class RunJournal {
 
   async #saveEarly(): Promise<void> {
     try {
-      await this.#parts.db.tx((tx) => this.save(tx), { single: true, workspaceId: this.#task.workspaceId });
+      await this.#parts.db.tx(null, (tx) => this.save(tx), { single: true, turnOf: this.#task.workspaceId });
       this.#saveAt = UNSAVED_BYTES;
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
@@ -172,9 +172,9 @@ export class RunJournal {
   async #raiseCeiling(): Promise<void> {
     const ceiling = this.#log.nextId + CEILING_STEP;
     const { workspaceId, id } = this.#task;
-    await this.#parts.db.tx(async (tx) => raiseEventCeiling(tx, workspaceId, id, ceiling), {
+    await this.#parts.db.tx(null, async (tx) => raiseEventCeiling(tx, workspaceId, id, ceiling), {
       single: true,
-      workspaceId,
+      turnOf: workspaceId,
     });
     this.#ceiling = ceiling;
   }

@@ -163,14 +163,11 @@ export class ModelEvidence implements UnwrittenOutcome {
     const { task } = evidence;
     const { step, status, text, toolCalls } = ended.call;
     try {
-      await db.tx(
-        async (tx) => {
-          await this.#writeOutcome(tx, ended);
-          if (status === "succeeded") saveAnswer(tx, task, step, { role: "assistant", text, toolCalls });
-          await journal.save(tx);
-        },
-        { workspaceId: task.workspaceId },
-      );
+      await db.tx(task.workspaceId, async (tx) => {
+        await this.#writeOutcome(tx, ended);
+        if (status === "succeeded") saveAnswer(tx, task, step, { role: "assistant", text, toolCalls });
+        await journal.save(tx);
+      });
     } catch (error) {
       // The answer cannot be proven, so it is not used and does not count as a step. It has still been paid for, so
       // its reservation remains until the task's end is written.

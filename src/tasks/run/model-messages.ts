@@ -43,13 +43,10 @@ async function recordReads(parts: TaskParts, task: Task, documents: ReadonlySet<
   if (documents.size === 0) return;
   const { db, ledger } = parts;
   const evidence = new CallEvidence(parts, task);
-  await db.tx(
-    async (tx) => {
-      for (const document of documents) {
-        const fields = { phase: "single", action: "vault.read", outcome: "succeeded" } as const;
-        await ledger.append(tx, task.workspaceId, evidence.draft({ ...fields, detail: { document } }));
-      }
-    },
-    { workspaceId: task.workspaceId },
-  );
+  await db.tx(task.workspaceId, async (tx) => {
+    for (const document of documents) {
+      const fields = { phase: "single", action: "vault.read", outcome: "succeeded" } as const;
+      await ledger.append(tx, task.workspaceId, evidence.draft({ ...fields, detail: { document } }));
+    }
+  });
 }

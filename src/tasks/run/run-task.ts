@@ -73,9 +73,9 @@ function endingAfter(error: unknown): TaskEnding {
  */
 async function breakOff(parts: TaskParts, task: Task, log: EventLog): Promise<void> {
   try {
-    await parts.db.tx(async (tx) => markQueued(tx, task.workspaceId, task.id, true), {
+    await parts.db.tx(null, async (tx) => markQueued(tx, task.workspaceId, task.id, true), {
       single: true,
-      workspaceId: task.workspaceId,
+      turnOf: task.workspaceId,
     });
     parts.signals.changed.emit({ workspaceId: task.workspaceId, task: task.id });
   } catch (error) {

@@ -130,18 +130,15 @@ export class ToolEvidence {
     this.#intents.delete(call.id);
     // Redacted before it is truncated, because part of a secret would not be recognised.
     const tool = redact(call.tool).slice(0, TOOL_NAME_LIMIT);
-    await db.tx(
-      async (tx) => {
-        const outcomeSeq = intent
-          ? await this.#writeOutcome(tx, call, intent, tool, output)
-          : await this.#writeRefusal(tx, call, tool, output);
-        const { status } = call;
-        const durationMs = Math.round(call.durationMs);
-        finishToolCall(tx, workspaceId, id, call.id, { status, outcomeSeq, durationMs });
-        await journal.save(tx);
-      },
-      { workspaceId },
-    );
+    await db.tx(workspaceId, async (tx) => {
+      const outcomeSeq = intent
+        ? await this.#writeOutcome(tx, call, intent, tool, output)
+        : await this.#writeRefusal(tx, call, tool, output);
+      const { status } = call;
+      const durationMs = Math.round(call.durationMs);
+      finishToolCall(tx, workspaceId, id, call.id, { status, outcomeSeq, durationMs });
+      await journal.save(tx);
+    });
   }
 
   /**

@@ -161,7 +161,7 @@ export async function dueSchedules(db: Db, now: number, limit: number): Promise<
     );
     const broken = rows.filter((row) => !db.seals.fits("schedules", row));
     if (broken.length === 0) return rows.map(fromRow);
-    await db.tx(async (tx) => {
+    await db.tx(null, async (tx) => {
       for (const { workspace_id: workspaceId, id } of broken) {
         tx.write("UPDATE schedules SET next_at = NULL WHERE workspace_id = $1 AND id = $2", [
           workspaceId,

@@ -173,29 +173,26 @@ export class ScheduleRuns {
   async #refuse(schedule: DueSchedule, code: string, detail: Detail): Promise<boolean> {
     const { db, ledger } = this.#parts;
     const { workspaceId, agent, runsAs, nextAt: at } = schedule;
-    await db.tx(
-      async (tx) => {
-        const settled = await settleRun(tx, schedule, { at, task: null, code }, this.#then(schedule, code));
-        if (!settled) return;
-        await ledger.append(tx, workspaceId, {
-          phase: "single",
-          action: "task.dispatch",
-          outcome: code === MISSED ? "cancelled" : "denied",
-          code,
-          channel: "system",
-          actor: runsAs,
-          agent,
-          detail,
-        });
-      },
-      { workspaceId },
-    );
+    await db.tx(workspaceId, async (tx) => {
+      const settled = await settleRun(tx, schedule, { at, task: null, code }, this.#then(schedule, code));
+      if (!settled) return;
+      await ledger.append(tx, workspaceId, {
+        phase: "single",
+        action: "task.dispatch",
+        outcome: code === MISSED ? "cancelled" : "denied",
+        code,
+        channel: "system",
+        actor: runsAs,
+        agent,
+        detail,
+      });
+    });
     return true;
   }
 
   async #settle(schedule: DueSchedule, last: ScheduleRunResult): Promise<boolean> {
-    await this.#parts.db.tx((tx) => settleRun(tx, schedule, last, this.#then(schedule, last.code)), {
-      workspaceId: schedule.workspaceId,
+    await this.#parts.db.tx(null, (tx) => settleRun(tx, schedule, last, this.#then(schedule, last.code)), {
+      turnOf: schedule.workspaceId,
     });
     return true;
   }

@@ -18,7 +18,7 @@ export interface Hashes {
 export async function openHashes(db: Db, random: RandomSource): Promise<Hashes> {
   const fresh = new Uint8Array(KEY_BYTES);
   random(fresh);
-  const row = await db.tx((tx) =>
+  const row = await db.tx(null, (tx) =>
     tx.get<{ value: string }>(
       `INSERT INTO meta (key, value) VALUES ('vault_hash_key', $1)
        ON CONFLICT (key) DO UPDATE SET value = meta.value RETURNING value`,

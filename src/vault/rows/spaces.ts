@@ -59,7 +59,7 @@ export class Spaces {
     await this.#read();
     const active = this.#spaces.find(({ state }) => state === "active");
     const wanted = this.#spaces.find((space) => space.name === name);
-    await this.#db.tx(async (tx) => {
+    await this.#db.tx(null, async (tx) => {
       tx.write("UPDATE vault_spaces SET state = 'kept' WHERE state = 'filling' AND name <> $1", [name]);
       if (wanted && wanted === active) return;
       const state = active ? "filling" : "active";
@@ -105,7 +105,7 @@ export class Spaces {
     }
     if (!this.isAvailable) return;
     const table = vectorTable(space.id);
-    await this.#db.tx(async (tx) => {
+    await this.#db.tx(null, async (tx) => {
       tx.write("UPDATE vault_spaces SET dimensions = $2 WHERE id = $1", [space.id, dimensions]);
       tx.write(
         `CREATE VIRTUAL TABLE IF NOT EXISTS ${table} USING vec0 (passage INTEGER PRIMARY KEY,
@@ -119,7 +119,7 @@ export class Spaces {
 
   /** Makes the filled space active. Only the latest of the previous ones is kept. */
   async swap(filled: Space): Promise<void> {
-    await this.#db.tx(async (tx) => {
+    await this.#db.tx(null, async (tx) => {
       tx.write("UPDATE vault_spaces SET state = 'dropped' WHERE state = 'kept'");
       tx.write("UPDATE vault_spaces SET state = 'kept' WHERE state = 'active'");
       tx.write("UPDATE vault_spaces SET state = 'active' WHERE id = $1", [filled.id]);
@@ -131,7 +131,7 @@ export class Spaces {
   async drop(): Promise<boolean> {
     const space = this.#spaces.find(({ state }) => state === "dropped");
     if (!space || !this.isAvailable) return false;
-    const left = await this.#db.tx(async (tx) => {
+    const left = await this.#db.tx(null, async (tx) => {
       if (space.dimensions > 0) {
         const table = vectorTable(space.id);
         const rows = await tx.all<{ passage: number }>(
@@ -166,7 +166,7 @@ export class Spaces {
   /** Marks every passage as missing a vector. Those that have one are skipped later. */
   async #putDownMissing(space: Space): Promise<void> {
     for (let after = 0; ; ) {
-      const last = await this.#db.tx(async (tx) => {
+      const last = await this.#db.tx(null, async (tx) => {
         const rows = await tx.all<{ key: number }>(
           "SELECT key FROM vault_chunks WHERE key > $1 ORDER BY key LIMIT $2",
           [after, SLICE],

@@ -248,7 +248,7 @@ export class Filler {
         hash: row.hash,
       });
     }
-    if (done.length > 0) await db.tx(async (tx) => cross(tx, space, done));
+    if (done.length > 0) await db.tx(null, async (tx) => cross(tx, space, done));
     return missing;
   }
 
@@ -293,7 +293,7 @@ export class Filler {
     if (first && given.dimensions !== first.length) await spaces.dimension(given, first.length);
     const space = spaces.fresh(given);
     for (let from = 0; from < missing.length; from += SLICE) {
-      await db.tx(async (tx) => {
+      await db.tx(null, async (tx) => {
         for (const [index, each] of missing.slice(from, from + SLICE).entries())
           await this.#storeOne(tx, space, each, vectors[from + index]);
       });

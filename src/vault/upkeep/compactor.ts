@@ -82,7 +82,9 @@ export class Compactor {
       isDone = await this.#parts.locks.run(workspaceId, async () => {
         const change = await this.#parts.merger.do("compact", { scopeId, isQuiet }, { workspaceId });
         if (change.removed.length === 0) return true;
-        await this.#parts.db.tx(async (tx) => swapSegments(tx, scopeId, change), { workspaceId });
+        await this.#parts.db.tx(null, async (tx) => swapSegments(tx, scopeId, change), {
+          turnOf: workspaceId,
+        });
         return false;
       });
     }
@@ -133,7 +135,7 @@ export class Tidier {
       const sparse = await sparsePassages(db, space, scopeId);
       for (let from = 0; from < sparse.length && !this.#stopped; from += SLICE) {
         const slice = sparse.slice(from, from + SLICE);
-        await db.tx((tx) => moveVectors(tx, space, scopeId, slice));
+        await db.tx(null, (tx) => moveVectors(tx, space, scopeId, slice));
       }
     }
   }

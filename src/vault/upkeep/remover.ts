@@ -83,7 +83,7 @@ export class Remover {
 async function removeRest(parts: VaultParts, document: RemovedDocument): Promise<void> {
   const { db, spaces } = parts;
   for (let from = 0; from < document.chunks; from += SLICE) {
-    await db.tx(async (tx) => {
+    await db.tx(null, async (tx) => {
       const to = Math.min(from + SLICE, document.chunks);
       for (let place = from; place < to; place++) {
         const key = keyOf(document.key, place);
@@ -96,14 +96,14 @@ async function removeRest(parts: VaultParts, document: RemovedDocument): Promise
   }
   for (let from = 0; from < document.pages; from += SLICE) {
     const to = Math.min(from + SLICE, document.pages) - 1;
-    await db.tx((tx) =>
+    await db.tx(null, (tx) =>
       tx.run("DELETE FROM vault_pages WHERE key BETWEEN $1 AND $2", [
         keyOf(document.key, from),
         keyOf(document.key, to),
       ]),
     );
   }
-  await db.tx(async (tx) => {
+  await db.tx(null, async (tx) => {
     for (const space of spaces.all) deletePending(tx, space, document.key);
     tx.write("DELETE FROM vault_segments WHERE document_key = $1 AND live = 0", [document.key]);
     if (hasUnreachableVectors(parts)) {

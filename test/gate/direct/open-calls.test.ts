@@ -80,7 +80,7 @@ describe("calls in flight when the process dies", () => {
 
   test("are reported if a start stored its history while they were in flight", async () => {
     const intent = await begin();
-    await bench.db.tx(async (tx) => {
+    await bench.db.tx(1, async (tx) => {
       const read = { phase: "single", action: "agent.list", outcome: "succeeded" } as const;
       for (let n = 0; n < 4_100; n++)
         await bench.ledger.append(tx, 1, { ...read, channel: "rest", actor: "system" });

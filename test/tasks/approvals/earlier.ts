@@ -23,7 +23,7 @@ export async function presentAsEarlier(
     nameOf: (id) => workspaces.find((workspace) => workspace.id === id)?.name ?? "",
   });
   const workspaceId = workspaces.find(({ name }) => name === "default")?.id ?? 0;
-  await db.tx(async (tx) => {
+  await db.tx(1, async (tx) => {
     const about = { phase: "single", channel: "system", actor: "system", agent: "careful", task } as const;
     const seq = await ledger.append(tx, workspaceId, {
       ...{ ...about, action: "tool.call", outcome: "pending", code: "approval_required", tool: "up.send" },

@@ -97,15 +97,12 @@ export class ResponseEndings {
     const { workspaceId, id, end } = open;
     if (!end) throw new Error("a response without an end was ended");
     const output = JSON.stringify(end);
-    await db.tx(
-      async (tx) => {
-        const draft = endDraft(entry, open, { outcome: end.status, code: end.error?.code, output });
-        const outcomeSeq = await ledger.append(tx, workspaceId, draft);
-        endDispatched(tx, workspaceId, { id, outcomeSeq, bytes: Buffer.byteLength(output) }, end);
-        if (events) await saveEnd(tx, open, events);
-      },
-      { workspaceId },
-    );
+    await db.tx(workspaceId, async (tx) => {
+      const draft = endDraft(entry, open, { outcome: end.status, code: end.error?.code, output });
+      const outcomeSeq = await ledger.append(tx, workspaceId, draft);
+      endDispatched(tx, workspaceId, { id, outcomeSeq, bytes: Buffer.byteLength(output) }, end);
+      if (events) await saveEnd(tx, open, events);
+    });
   }
 
   /** Leaves an interrupted response to the next start, and stores the events that readers have seen. */
@@ -115,11 +112,12 @@ export class ResponseEndings {
     const events = hub.find(id);
     try {
       await db.tx(
+        null,
         async (tx) => {
           undoAttempt(tx, workspaceId, id);
           if (events) await saveLog(tx, open, events);
         },
-        { workspaceId },
+        { turnOf: workspaceId },
       );
     } catch (error) {
       log.warn("the events of an interrupted response cannot be stored", { response: id, error });

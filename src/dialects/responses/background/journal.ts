@@ -68,7 +68,7 @@ export class ResponseJournal {
     if (type === ITEM_ADDED) return this.#addItem(event);
     this.#log.publishFrame((id) => encodeNamed(id, name, this.#own(event, id)));
     if (this.#log.unsavedBytes >= UNSAVED_BYTES)
-      await this.#db.tx((tx) => this.save(tx), { single: true, workspaceId: this.#subject.workspaceId });
+      await this.#db.tx(null, (tx) => this.save(tx), { single: true, turnOf: this.#subject.workspaceId });
   }
 
   /** Publishes the event once it is stored: after a crash, the next attempt must know every item that was seen. */
@@ -77,6 +77,7 @@ export class ResponseJournal {
     const frame = encodeNamed(log.nextId, ITEM_ADDED, this.#own(event, log.nextId));
     const frames = [...log.after(log.savedUpTo), frame];
     await this.#db.tx(
+      null,
       async (tx) => {
         const { workspaceId, id } = this.#subject;
         const from = log.savedUpTo;
@@ -86,7 +87,7 @@ export class ResponseJournal {
           log.saved(from + frames.length);
         });
       },
-      { workspaceId: this.#subject.workspaceId },
+      { turnOf: this.#subject.workspaceId },
     );
   }
 

@@ -61,7 +61,7 @@ export async function runResponse(
 ): Promise<ResponseFailure | null> {
   const { db, tokens } = parts;
   const { workspaceId, id } = open;
-  open.attempt ??= await db.tx((tx) => beginAttempt(tx, workspaceId, id), { workspaceId });
+  open.attempt ??= await db.tx(null, (tx) => beginAttempt(tx, workspaceId, id), { turnOf: workspaceId });
   if (open.attempt > ATTEMPT_LIMIT) {
     return failed("interrupted", `The server stopped ${ATTEMPT_LIMIT} times during this response.`);
   }

@@ -265,10 +265,11 @@ export class BackgroundResponses {
     }
     if (rows.length > 0) {
       await db.tx(
+        null,
         async (tx) => {
           for (const row of rows) storeDispatch(tx, workspaceId, row);
         },
-        { workspaceId },
+        { turnOf: workspaceId },
       );
     }
     return recovered;

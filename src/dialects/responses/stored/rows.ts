@@ -43,7 +43,8 @@ export async function keepResponse(
   const response = finalResponse(output);
   const id = field(response, "id");
   if (!isResponseId(id)) {
-    log.warn("a response is not stored: its answer has no complete response with an id", { model, outcome });
+    const why = "a response is not stored: its answer has no complete response with an id";
+    tx.onCommit(() => log.warn(why, { model, outcome }));
     return;
   }
   const kept = await tx.run(
@@ -63,7 +64,7 @@ export async function keepResponse(
     ],
   );
   if (kept === 0) {
-    log.warn("a response is not stored: another one has its id", { model, outcome });
+    tx.onCommit(() => log.warn("a response is not stored: another one has its id", { model, outcome }));
     return;
   }
   keepItems(tx, workspaceId, id, response);
