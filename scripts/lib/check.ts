@@ -9,6 +9,7 @@ import { BROWSER_TESTS, prepareBrowser } from "./browser-check.ts";
 import { CLIENT_PROGRAM_TESTS, prepareClientPrograms } from "./client-programs.ts";
 import { checkConformance } from "./conformance/conformance.ts";
 import { GO_TESTS, prepareGo } from "./go-check.ts";
+import { preparePostgres } from "./postgres-check.ts";
 import {
   add,
   isGood,
@@ -53,6 +54,8 @@ function say(text: string): void {
 async function run(command: readonly string[], output?: string): Promise<number | null> {
   const shown = output === undefined ? "inherit" : openSync(output, "w");
   const child = Bun.spawn([...command], {
+    // Given explicitly: otherwise it would be this process's environment as it was at the start.
+    env: process.env,
     stdin: "ignore",
     stdout: shown,
     stderr: shown,
@@ -177,6 +180,17 @@ async function checkAll(): Promise<Tally> {
   return add(tally, await beside);
 }
 
+/** Without a server, the tests that need one count as skipped. */
+async function withPostgres(checks: () => Promise<Tally>): Promise<Tally> {
+  const server = await preparePostgres(say, inCi);
+  if (typeof server === "string") say(`tests with PostgreSQL SKIPPED: ${server}`);
+  try {
+    return await checks();
+  } finally {
+    if (typeof server === "object") await server.remove();
+  }
+}
+
 async function checkLater(): Promise<Tally> {
   let tally = NOTHING;
   for (const folder of LATER_TESTS)
@@ -209,7 +223,7 @@ async function checkSome(args: readonly string[]): Promise<Tally> {
 }
 
 const args = process.argv.slice(2);
-const counted = args.length === 0 ? await checkAll() : await checkSome(args);
+const counted = args.length === 0 ? await withPostgres(checkAll) : await checkSome(args);
 const tally = inCi ? withoutSkips(counted) : counted;
 console.log();
 if (inCi && counted.skipped > 0)

@@ -68,6 +68,7 @@ const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly 
   { packages: /^@zip\.js\/zip\.js$/, places: ["ledger/article14/format/zip.ts", "vault/read/docx/zip.ts"] },
   { packages: /^@noble\/hashes$/, places: ["ledger/verify/bundle/**"] },
   { packages: /^sqlite-vec(-.+)?$/, places: ["store/sqlite/**"] },
+  { packages: /^pg$/, places: ["store/postgres/driver.ts"] },
   { packages: /^(preact|preact-iso|uplot|@tanstack\/virtual-core)$/, places: ["console/**"] },
 ];
 /** The framework also runs on Node. */

@@ -1,0 +1,24 @@
+import { type Cluster, startCluster } from "../../test/support/postgres/cluster.ts";
+import { SERVER } from "../../test/support/postgres/database.ts";
+import { findPostgres } from "../../test/support/postgres/programs.ts";
+import { provide } from "./apt.ts";
+
+/**
+ * Starts one PostgreSQL for all tests of a run, unless the environment names one. See `provide` for what is installed.
+ * @returns the server, undefined if it is another's, or why there is none
+ */
+export async function preparePostgres(
+  say: (text: string) => void,
+  inCi: boolean,
+): Promise<Cluster | string | undefined> {
+  if (process.env[SERVER]) return undefined;
+  const missing = await provide(["postgresql"], whatIsMissing, say, inCi);
+  if (missing !== undefined) return missing;
+  const cluster = await startCluster();
+  process.env[SERVER] = cluster.url;
+  return cluster;
+}
+
+function whatIsMissing(): string | undefined {
+  return findPostgres() === undefined ? "there is no PostgreSQL 15 or later" : undefined;
+}
