@@ -30,6 +30,7 @@ const WITHOUT_TURNS: Readonly<Record<string, string>> = {
   "http/answer/public-files.ts": "bytes in memory; anyone may read, and belongs to no workspace",
   "http/streams/open-callers.ts": "joins changes of one turn",
   "mcp/waits.ts": "the end of the process",
+  "store/postgres/lanes.ts": "joins transactions of one turn",
   "store/sqlite/group.ts": "joins transactions of one turn",
   "tasks/events/log.ts": "joins text of one turn",
   "tasks/run/first-write.ts": "joins the writes of one turn",
@@ -74,6 +75,7 @@ describe("the checker allows", () => {
     ["a format's package in its reader", "vault/read/csv.ts", 'import { parse } from "csv-parse/sync";'],
     ["the stemmer among terms", "vault/terms/words.ts", 'import { stemmer } from "stemmer";'],
     ["sqlite-vec in the engine", "store/sqlite/vec.ts", 'import { getLoadablePath } from "sqlite-vec";'],
+    ["PostgreSQL's driver in its file", "store/postgres/driver.ts", 'import pg from "pg";'],
     ["shared rows in a worker", "vault/prepare/a.ts", 'import { keyOf } from "../rows/keys.ts";'],
     ["a boundary in a worker", "vault/index-reader.ts", 'import { a } from "../access/memory-scope.ts";'],
     ["the workers' folders elsewhere", "vault/vault.ts", 'import { a } from "./terms/words.ts";'],
@@ -197,6 +199,7 @@ describe("the checker refuses", () => {
       'import { load } from "sqlite-vec";',
       "the package sqlite-vec",
     ],
+    ["PostgreSQL's driver in the engine", "store/postgres/open.ts", 'import pg from "pg";', "the package pg"],
     ...[
       ["the vault's upkeep", "vault/search/a.ts", "../upkeep/remover.ts"],
       ["models", "vault/prepare/a.ts", "../../models/embed/embedder.ts"],

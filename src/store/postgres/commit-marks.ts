@@ -1,0 +1,107 @@
+import { randomUUID } from "node:crypto";
+import type { Connection, Pool } from "./driver.ts";
+import { mayBeRepeated, OutcomeUnknown } from "./errors.ts";
+import { repeat } from "./repeat.ts";
+import type { Session } from "./session.ts";
+
+/** The most earlier marks that a transaction deletes. */
+const MOST_SPENT = 64;
+
+const MARK = `WITH spent AS (DELETE FROM commit_marks WHERE owner = $1 AND mark = ANY ($3::bigint[]))
+INSERT INTO commit_marks (owner, mark, fenced) VALUES ($1, $2, FALSE)`;
+const SETTLE = `INSERT INTO commit_marks (owner, mark, fenced) VALUES ($1, $2, TRUE)
+ON CONFLICT (owner, mark) DO UPDATE SET fenced = commit_marks.fenced RETURNING fenced`;
+/** What other processes have left. A fence is needed for as long as a frozen session may continue. */
+const DELETE_OLD = "DELETE FROM commit_marks WHERE created_at < now() - interval '1 day'";
+
+/**
+ * Finds out whether a transaction was committed if the connection was lost before the answer to COMMIT.
+ *
+ * Each transaction inserts a row, its mark. To settle its outcome, the same row is inserted again. If the transaction
+ * was committed, its row is there. If it is still open, the insertion waits for its end. Otherwise the new row is a
+ * fence: the transaction can no longer be committed, even if a frozen session continues much later, because its own
+ * mark would be the second.
+ *
+ * `pg_xact_status` cannot do that. A transaction whose log was lost in a crash leaves its number to another one, and it
+ * does not wait for a session that has yet to read the COMMIT from its socket.
+ */
+export class CommitMarks {
+  readonly #owner = randomUUID();
+  #last = 0;
+  /** Marks of ended transactions. The next transactions delete them. */
+  readonly #spent: number[] = [];
+
+  /** Writes a mark as the last statement of a transaction. */
+  write(session: Session): Mark {
+    this.#last += 1;
+    const spent = this.#spent.splice(0, MOST_SPENT);
+    session.write(MARK, [this.#owner, this.#last, `{${spent.join(",")}}`]);
+    return new Mark(this.#owner, this.#last, {
+      committed: (mark) => this.#spent.push(mark),
+      // Those that it deleted are there again.
+      rolledBack: () => this.#spent.push(...spent),
+    });
+  }
+
+  /** Deletes what other processes have left. */
+  static async deleteOld(connection: Pick<Connection, "send">): Promise<void> {
+    await connection.send(DELETE_OLD);
+  }
+}
+
+interface MarkListener {
+  committed(mark: number): void;
+  rolledBack(): void;
+}
+
+/** The mark of one transaction. */
+export class Mark {
+  readonly #owner: string;
+  readonly #mark: number;
+  readonly #listener: MarkListener;
+
+  constructor(owner: string, mark: number, listener: MarkListener) {
+    this.#owner = owner;
+    this.#mark = mark;
+    this.#listener = listener;
+  }
+
+  committed(): void {
+    this.#listener.committed(this.#mark);
+  }
+
+  rolledBack(): void {
+    this.#listener.rolledBack();
+  }
+
+  /**
+   * Whether the transaction was committed. If not, it never will be.
+   * @throws OutcomeUnknown if the database does not answer within `limitMs`
+   */
+  async settle(pool: Pool, limitMs: number): Promise<"committed" | "lost"> {
+    try {
+      // Repeated after every error: the mark's own lock may be held by the frozen transaction.
+      const fenced = await repeat(
+        { limitMs, mostAttempts: Number.POSITIVE_INFINITY, mayRepeat: () => true },
+        () => this.#fence(pool),
+      );
+      return fenced === 0 ? "committed" : "lost";
+    } catch (error) {
+      throw new OutcomeUnknown(error);
+    }
+  }
+
+  async #fence(pool: Pool): Promise<number> {
+    const connection = await pool.take();
+    let isUsable = true;
+    try {
+      const { rows } = await connection.send(SETTLE, [this.#owner, String(this.#mark)]);
+      return Number(rows[0]?.fenced);
+    } catch (error) {
+      isUsable = !mayBeRepeated(error);
+      throw error;
+    } finally {
+      connection.release(isUsable);
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import type { SqlValue } from "../db.ts";
+import type { Answer, Connection } from "./driver.ts";
+import { mustReconnect } from "./errors.ts";
+import { encodeParameters, type Parameter } from "./values.ts";
+
+const READS = /^\s*SELECT\b/i;
+
+/** What went wrong in a transaction. */
+export interface Failure {
+  readonly error: unknown;
+  /** Whether the statement was sent after the jobs had ended. */
+  readonly isLast: boolean;
+}
+
+/** One transaction on the server, and the first thing that went wrong in it. */
+export class Session {
+  readonly #connection: Connection;
+  readonly #unawaited: Promise<unknown>[] = [];
+  #failure: Failure | null = null;
+  #writes = 0;
+  #jobsHaveEnded = false;
+  #isLost = false;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** The first statement that failed. The transaction MUST NOT be committed after it. */
+  get failure(): Failure | null {
+    return this.#failure;
+  }
+
+  /** How many statements have been sent that may have written something. */
+  get writes(): number {
+    return this.#writes;
+  }
+
+  async send(sql: string, params?: readonly SqlValue[]): Promise<Answer> {
+    return await this.#statement(sql, params);
+  }
+
+  /** Sends a statement whose answer nobody waits for. */
+  write(sql: string, params?: readonly SqlValue[]): void {
+    this.#unawaited.push(this.#statement(sql, params).catch(noted));
+  }
+
+  /** @throws EngineError if it has not begun. Nothing may be written before that: each statement would be a commit. */
+  async begin(isolation: "READ COMMITTED" | "REPEATABLE READ", settings: string | null): Promise<void> {
+    const begun = this.#control(`BEGIN ISOLATION LEVEL ${isolation}`);
+    await (settings === null ? begun : Promise.all([begun, this.#control(settings)]));
+  }
+
+  endJobs(): void {
+    this.#jobsHaveEnded = true;
+  }
+
+  /** @returns the server's name for what it did: it answers ROLLBACK without an error if a statement has failed */
+  async commit(): Promise<string> {
+    const committed = this.#control("COMMIT");
+    await Promise.all(this.#unawaited);
+    return (await committed).command;
+  }
+
+  async rollback(): Promise<void> {
+    await this.#control("ROLLBACK");
+  }
+
+  /** Gives the connection back. @param isUsable false if the transaction may still be open */
+  release(isUsable: boolean): void {
+    this.#connection.release(isUsable && !this.#isLost);
+  }
+
+  /** @throws RangeError if a parameter cannot be sent. The failure is known before anything else is sent. */
+  #statement(sql: string, params: readonly SqlValue[] | undefined): Promise<Answer> {
+    if (!READS.test(sql)) this.#writes += 1;
+    let encoded: Parameter[];
+    try {
+      encoded = encodeParameters(params);
+    } catch (error) {
+      this.#fail(error, this.#jobsHaveEnded);
+      throw error;
+    }
+    return this.#noteFailure(this.#connection.send(sql, encoded));
+  }
+
+  #control(sql: string): Promise<Answer> {
+    return this.#noteFailure(this.#connection.send(sql));
+  }
+
+  async #noteFailure(answer: Promise<Answer>): Promise<Answer> {
+    const isLast = this.#jobsHaveEnded;
+    try {
+      return await answer;
+    } catch (error) {
+      this.#fail(error, isLast);
+      throw error;
+    }
+  }
+
+  #fail(error: unknown, isLast: boolean): void {
+    this.#failure ??= { error, isLast };
+    if (mustReconnect(error)) this.#isLost = true;
+  }
+}
+
+/** The session has noted the error, which ends the transaction. */
+function noted(): void {}

@@ -1,0 +1,102 @@
+/** Both engines behind the same interface, each with an empty store of its own. */
+import { join } from "node:path";
+import type { CommitWork, Tx as TodaysTx } from "../../../src/store/db.ts";
+import { openPostgres } from "../../../src/store/postgres/open.ts";
+import type { Db, Tx } from "../../../src/store/postgres/port.ts";
+import { openSqlite } from "../../../src/store/sqlite/open.ts";
+import { createDatabase, missingPostgres, type TestDatabase } from "../../support/postgres/database.ts";
+import { tempDir } from "../../support/process.ts";
+
+export interface EngineBench {
+  readonly db: Db;
+  /** Closes the store, unless the test has done so. */
+  close(): Promise<void>;
+}
+
+export interface Engine {
+  readonly name: string;
+  /** Why it cannot be tested here. */
+  readonly missing: string | undefined;
+  /** Opens a store with the empty table `t`, whose column `k` is a unique number and `v` a text. */
+  open(): Promise<EngineBench>;
+  /** Removes what `open` has left. */
+  remove(): Promise<void>;
+}
+
+const TABLE = (text: string, bytes: string) =>
+  `CREATE TABLE t (k BIGINT PRIMARY KEY, v ${text} NOT NULL DEFAULT 'x', b ${bytes}, n BIGINT)`;
+
+function sqlite(): Engine {
+  const directory = tempDir();
+  let stores = 0;
+  return {
+    name: "SQLite",
+    missing: undefined,
+    async open() {
+      stores += 1;
+      const db = asPort(openSqlite(join(directory.path, `${stores}.db`)));
+      await db.run(TABLE("TEXT", "BLOB"));
+      return { db, close: () => db.close() };
+    },
+    remove: async () => directory.remove(),
+  };
+}
+
+function postgres(): Engine {
+  let database: Promise<TestDatabase> | undefined;
+  return {
+    name: "PostgreSQL",
+    missing: missingPostgres,
+    async open() {
+      database ??= createDatabase();
+      const { url } = await database;
+      const db = await openPostgres({ url });
+      await db.run("DROP TABLE IF EXISTS t");
+      await db.run(TABLE('TEXT COLLATE "C"', "BYTEA"));
+      const close = once(() => db.close());
+      return { db: { ...db, close }, close };
+    },
+    remove: async () => (await database)?.drop(),
+  };
+}
+
+export const ENGINES: readonly Engine[] = [sqlite(), postgres()];
+
+for (const { name, missing } of ENGINES) {
+  if (missing !== undefined) console.warn(`${name.toUpperCase()} IS NOT TESTED: ${missing}`);
+}
+
+/** SQLite's store in the form that the engines will share. */
+function asPort(db: ReturnType<typeof openSqlite>): Db {
+  return Object.assign(Object.create(db) as ReturnType<typeof openSqlite>, {
+    tx: <T>(_: number | readonly number[] | null, work: (tx: Tx) => Promise<T>) =>
+      db.tx(async (tx) => {
+        const writes: Promise<number>[] = [];
+        const result = await work(withWrite(tx, writes));
+        await Promise.all(writes);
+        return result;
+      }),
+    close: once(() => db.close()),
+  });
+}
+
+function once(close: () => Promise<void>): () => Promise<void> {
+  let closed: Promise<void> | undefined;
+  return () => {
+    closed ??= close();
+    return closed;
+  };
+}
+
+function withWrite(tx: TodaysTx, writes: Promise<number>[]): Tx {
+  return {
+    seals: tx.seals,
+    all: (sql, params) => tx.all(sql, params),
+    get: (sql, params) => tx.get(sql, params),
+    run: (sql, params) => tx.run(sql, params),
+    onCommit: (done) => tx.onCommit(done),
+    onRollback: (undo) => tx.onRollback(undo),
+    shared: <Work extends CommitWork>(kind: new () => Work) => tx.shared(kind),
+    write: (sql, params) => void writes.push(tx.run(sql, params)),
+  };
+}
