@@ -8,13 +8,16 @@ export interface Timeouts {
   readonly answerMs: number;
   /** The server ends a statement that runs longer. */
   readonly statementMs: number;
-  /** The server ends a statement that waits longer for a row that another node has locked. */
-  readonly lockMs: number;
   /**
    * The server ends a session whose transaction is idle for longer, so a node that is frozen while it holds a lock
    * does not stop the others.
    */
   readonly idleMs: number;
+  /**
+   * The server ends a statement that waits longer for a row that another node has locked. Must be more than `idleMs`, so
+   * whoever waits for a frozen node gets the lock.
+   */
+  readonly lockMs: number;
   /** How long work that may run again is repeated, after its first failure. */
   readonly retryMs: number;
   /** How long the outcome of a commit is asked for whose answer was lost. */
@@ -26,8 +29,8 @@ export const TIMEOUTS: Timeouts = {
   queueMs: 10_000,
   answerMs: 10_000,
   statementMs: 8_000,
-  lockMs: 4_000,
-  idleMs: 5_000,
+  idleMs: 3_000,
+  lockMs: 5_000,
   retryMs: 3_000,
   settleMs: 10_000,
 };

@@ -1,0 +1,120 @@
+/** A proxy between a store and its server, which loses connections at a chosen statement. */
+import { createServer, connect, type Socket } from "node:net";
+
+/**
+ * `request`: the server never receives the statement, or what follows it. `answer`: the server executes it, and its
+ * answer is lost. `late`: like `request`, but the server receives it when `deliver` is called, long after the client has lost
+ * its connection.
+ */
+export type Loss = "request" | "answer" | "late";
+
+export interface Proxy {
+  /** The server's URL, through this proxy. */
+  readonly url: string;
+  /** Loses the next connection that sends this text. */
+  loseAt(text: string, loss: Loss): void;
+  /** Resolves when that has happened. */
+  readonly lost: Promise<void>;
+  /** Lets the server receive what was held back. Resolves once it has ended that connection. */
+  deliver(): Promise<void>;
+  /** Ends all connections. */
+  cut(): void;
+  /** Until `resume`, nothing passes in either direction, and connections stay open. */
+  swallow(): void;
+  resume(): void;
+  close(): Promise<void>;
+}
+
+interface Link {
+  readonly client: Socket;
+  readonly server: Socket;
+  isLost: boolean;
+}
+
+export async function startProxy(url: string): Promise<Proxy> {
+  const target = new URL(url);
+  const links = new Set<Link>();
+  let plan: { readonly text: string; readonly loss: Loss } | null = null;
+  let lost = Promise.withResolvers<void>();
+  let held: { readonly server: Socket; readonly bytes: Buffer[] } | null = null;
+  let isSwallowing = false;
+
+  function lose(link: Link, bytes: Buffer, loss: Loss): void {
+    plan = null;
+    link.isLost = true;
+    if (loss === "answer") {
+      // What comes back shows that the server has executed it.
+      link.server.once("data", () => {
+        end(link);
+        lost.resolve();
+      });
+      link.server.write(bytes);
+      return;
+    }
+    if (loss === "late") held = { server: link.server, bytes: [bytes] };
+    else link.server.destroy();
+    link.client.destroy();
+    lost.resolve();
+  }
+
+  function end(link: Link): void {
+    link.client.destroy();
+    link.server.destroy();
+    links.delete(link);
+  }
+
+  const listener = createServer((client) => {
+    const server = connect(Number(target.port), target.hostname);
+    const link: Link = { client, server, isLost: false };
+    links.add(link);
+    client.on("data", (bytes) => {
+      if (isSwallowing || link.isLost) return;
+      if (plan && bytes.includes(plan.text)) lose(link, bytes, plan.loss);
+      else server.write(bytes);
+    });
+    server.on("data", (bytes) => {
+      if (!isSwallowing && !link.isLost) client.write(bytes);
+    });
+    for (const socket of [client, server]) socket.on("error", () => socket.destroy());
+    client.on("close", () => {
+      if (held?.server !== server) end(link);
+    });
+    server.on("close", () => end(link));
+  });
+  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+  const address = listener.address();
+  const own = new URL(url);
+  own.port = String(typeof address === "object" ? address?.port : "");
+
+  return {
+    url: own.href,
+    loseAt(text, loss) {
+      lost = Promise.withResolvers<void>();
+      plan = { text, loss };
+    },
+    get lost() {
+      return lost.promise;
+    },
+    async deliver() {
+      if (!held) throw new Error("nothing was held back");
+      const { server, bytes } = held;
+      const closed = new Promise<void>((resolve) => server.once("close", () => resolve()));
+      for (const each of bytes) server.write(each);
+      server.end();
+      await closed;
+    },
+    cut() {
+      for (const link of [...links]) end(link);
+    },
+    swallow() {
+      isSwallowing = true;
+    },
+    resume() {
+      isSwallowing = false;
+    },
+    async close() {
+      for (const link of [...links]) end(link);
+      await new Promise<void>((resolve) => listener.close(() => resolve()));
+    },
+  };
+}
