@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { openPostgres } from "../../../src/store/postgres/open.ts";
 import type { Db } from "../../../src/store/postgres/port.ts";
 import { createDatabase, missingPostgres, type TestDatabase } from "../../support/postgres/database.ts";
-import { type Proxy, startProxy } from "../../support/postgres/proxy.ts";
+import { startProxy, type TestProxy } from "../../support/postgres/proxy.ts";
 import { outcomes } from "../support.ts";
 
 /** As the message that ends a transaction has it. Its beginning names an isolation level, READ COMMITTED. */
@@ -14,7 +14,7 @@ const COMMIT = "COMMIT\0";
 
 describe.skipIf(missingPostgres !== undefined)("if the connection is lost during a commit,", () => {
   let database: TestDatabase;
-  let proxy: Proxy;
+  let proxy: TestProxy;
   let db: Db;
 
   beforeAll(async () => {

@@ -50,14 +50,18 @@ function describeSqlite(): Described {
     for (const id of new Set(references.map((each) => each.id))) {
       const pairs = references.filter((each) => each.id === id);
       const from = pairs.map((each) => each.from).join(", ");
-      described[`${name} (${from}) refers to`] = `${pairs[0]?.table} (${pairs.map((each) => each.to).join(", ")})`;
+      described[`${name} (${from}) refers to`] =
+        `${pairs[0]?.table} (${pairs.map((each) => each.to).join(", ")})`;
     }
-    for (const index of all<{ name: string; unique: number; origin: string }>(`PRAGMA index_list (${name})`)) {
+    for (const index of all<{ name: string; unique: number; origin: string }>(
+      `PRAGMA index_list (${name})`,
+    )) {
       if (index.origin === "pk") continue;
       const list = all<{ name: string }>(`PRAGMA index_info (${index.name})`).map((column) => column.name);
       if (index.origin === "u") described[`${name} unique`] = list.join(", ");
       else {
-        const text = all<{ sql: string }>(`SELECT sql FROM sqlite_schema WHERE name = '${index.name}'`)[0]?.sql;
+        const text = all<{ sql: string }>(`SELECT sql FROM sqlite_schema WHERE name = '${index.name}'`)[0]
+          ?.sql;
         const where = / WHERE (.*)$/s.exec(text ?? "")?.[1] ?? "";
         described[`${name} index ${index.name}`] =
           `${index.unique ? "unique " : ""}${list.join(", ")} ${condition(where)}`.trim();
@@ -71,12 +75,23 @@ function describeSqlite(): Described {
 
 /** Without what PostgreSQL adds to a condition. */
 function condition(text: string): string {
-  return text.replace(/::text|[()]/g, "").replace(/\s+/g, " ").trim();
+  return text
+    .replace(/::text|[()]/g, "")
+    .replace(/\s+/g, " ")
+    .trim();
 }
 
 async function describePostgres(database: TestDatabase): Promise<Described> {
   const described: Described = {};
-  const columns = await database.query<{ table: string; name: string; type: string; collation: string | null; notnull: boolean; value: string | null; key: string }>(`
+  const columns = await database.query<{
+    table: string;
+    name: string;
+    type: string;
+    collation: string | null;
+    notnull: boolean;
+    value: string | null;
+    key: string;
+  }>(`
     SELECT c.relname AS table, a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull AS notnull,
       pg_get_expr(d.adbin, d.adrelid) AS value, l.collname AS collation
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -88,7 +103,13 @@ async function describePostgres(database: TestDatabase): Promise<Described> {
     described[`${table}.${name}`] =
       `${collated}${notnull ? " NOT NULL" : ""} ${value?.replace("::text", "") ?? ""}`.trim();
   }
-  const constraints = await database.query<{ table: string; kind: string; columns: string; target: string | null; others: string | null }>(`
+  const constraints = await database.query<{
+    table: string;
+    kind: string;
+    columns: string;
+    target: string | null;
+    others: string | null;
+  }>(`
     SELECT n.conrelid::regclass::text AS table, n.contype AS kind, n.confrelid::regclass::text AS target,
       (SELECT string_agg(a.attname, ', ' ORDER BY o) FROM unnest(n.conkey) WITH ORDINALITY AS k (num, o)
         JOIN pg_attribute a ON a.attrelid = n.conrelid AND a.attnum = num) AS columns,
@@ -100,7 +121,13 @@ async function describePostgres(database: TestDatabase): Promise<Described> {
     else if (kind === "u") described[`${table} unique`] = list;
     else if (kind === "f") described[`${table} (${list}) refers to`] = `${target} (${others})`;
   }
-  const indexes = await database.query<{ table: string; name: string; unique: boolean; columns: string; where: string | null }>(`
+  const indexes = await database.query<{
+    table: string;
+    name: string;
+    unique: boolean;
+    columns: string;
+    where: string | null;
+  }>(`
     SELECT i.indrelid::regclass::text AS table, c.relname AS name, i.indisunique AS unique,
       pg_get_expr(i.indpred, i.indrelid) AS where,
       (SELECT string_agg(pg_get_indexdef(i.indexrelid, k, TRUE), ', ' ORDER BY k)
@@ -109,7 +136,8 @@ async function describePostgres(database: TestDatabase): Promise<Described> {
     WHERE c.relnamespace = 'public'::regnamespace
       AND NOT EXISTS (SELECT 1 FROM pg_constraint n WHERE n.conindid = i.indexrelid AND n.contype IN ('p', 'u'))`);
   for (const { table, name, unique, columns: list, where } of indexes) {
-    described[`${table} index ${name}`] = `${unique ? "unique " : ""}${list} ${condition(where ?? "")}`.trim();
+    described[`${table} index ${name}`] =
+      `${unique ? "unique " : ""}${list} ${condition(where ?? "")}`.trim();
   }
   return Object.fromEntries(
     Object.entries(described).filter(([name]) => !OF_NODES.some((table) => name.startsWith(table))),
@@ -157,8 +185,8 @@ describe.skipIf(missingPostgres !== undefined)("the schema of PostgreSQL", () =>
       expect(await outcomes([db.run(sql, params)])).toEqual(["StoreUnavailable"]);
     });
 
-    const CHANGES = ["UPDATE TABLE SET workspace_id = 1", "DELETE FROM TABLE", "TRUNCATE TABLE"].flatMap((sql) =>
-      ["ledger", "ledger_checkpoints"].map((table) => sql.replace("TABLE", table)),
+    const CHANGES = ["UPDATE TABLE SET workspace_id = 1", "DELETE FROM TABLE", "TRUNCATE TABLE"].flatMap(
+      (sql) => ["ledger", "ledger_checkpoints"].map((table) => sql.replace("TABLE", table)),
     );
 
     test.each(CHANGES)("the program may not %s", async (sql) => {

@@ -138,10 +138,10 @@ function processes(server: Bun.Subprocess | null): number[] {
   return [server.pid, ...children.trim().split(/\s+/).filter(Boolean).map(Number)];
 }
 
+/** Not if it has ended and only its parent, which may be busy, has not asked for its result. */
 function isRunning(pid: number): boolean {
   try {
-    process.kill(pid, 0);
-    return true;
+    return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
   } catch {
     return false;
   }

@@ -1,5 +1,5 @@
 /** A proxy between a store and its server, which loses connections at a chosen statement. */
-import { createServer, connect, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 
 /**
  * `request`: the server never receives the statement, or what follows it. `answer`: the server executes it, and its
@@ -8,7 +8,7 @@ import { createServer, connect, type Socket } from "node:net";
  */
 export type Loss = "request" | "answer" | "late";
 
-export interface Proxy {
+export interface TestProxy {
   /** The server's URL, through this proxy. */
   readonly url: string;
   /** Loses the next connection that sends this text. */
@@ -31,7 +31,7 @@ interface Link {
   isLost: boolean;
 }
 
-export async function startProxy(url: string): Promise<Proxy> {
+export async function startProxy(url: string): Promise<TestProxy> {
   const target = new URL(url);
   const links = new Set<Link>();
   let plan: { readonly text: string; readonly loss: Loss } | null = null;
@@ -67,12 +67,12 @@ export async function startProxy(url: string): Promise<Proxy> {
     const server = connect(Number(target.port), target.hostname);
     const link: Link = { client, server, isLost: false };
     links.add(link);
-    client.on("data", (bytes) => {
+    client.on("data", (bytes: Buffer) => {
       if (isSwallowing || link.isLost) return;
       if (plan && bytes.includes(plan.text)) lose(link, bytes, plan.loss);
       else server.write(bytes);
     });
-    server.on("data", (bytes) => {
+    server.on("data", (bytes: Buffer) => {
       if (!isSwallowing && !link.isLost) client.write(bytes);
     });
     for (const socket of [client, server]) socket.on("error", () => socket.destroy());
