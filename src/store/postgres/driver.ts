@@ -48,6 +48,8 @@ export interface PoolOptions {
 /** Unused connections are closed after this time. */
 const IDLE_MS = 60_000;
 const KEEP_ALIVE_MS = 5_000;
+/** What the driver's pool says then. */
+const NONE_FREE = "timeout exceeded when trying to connect";
 /** The most that may wait for a connection. */
 const MOST_WAITING = 20_000;
 
@@ -83,7 +85,7 @@ export class Pool {
   /**
    * Takes a connection, which MUST be released.
    * @throws EngineError if there is none
-   * @throws StoreUnavailable if the pool is closed, or too many wait
+   * @throws StoreUnavailable if the pool is closed, too many wait, or none became free in time
    */
   async take(): Promise<Connection> {
     if (this.#isClosed) throw new StoreUnavailable("the store is closed");
@@ -95,6 +97,9 @@ export class Pool {
       return this.#connectionOf(await this.#pool.connect());
     } catch (error) {
       this.#leave();
+      if (error instanceof Error && error.message === NONE_FREE) {
+        throw new StoreUnavailable("all connections to the database were in use for too long", error);
+      }
       throw engineErrorOf(error);
     }
   }
@@ -127,32 +132,49 @@ export class Pool {
   }
 }
 
+/** A connection that no pool keeps. */
+export interface SingleConnection extends Pick<Connection, "send"> {
+  /** Ends it in order, once all statements are answered. */
+  close(): Promise<void>;
+  /** Ends it at once, even if the server does not answer. */
+  destroy(): void;
+}
+
 /**
  * Opens one connection, for an upgrade or for notifications.
+ *
+ * @param onNotification called with the channel and the payload
  * @throws EngineError
  */
-export async function connect(url: string, timeouts: Timeouts): Promise<SingleConnection> {
-  const client = new pg.Client(configOf(url, timeouts));
-  client.on("error", ignore);
+export async function connect(
+  url: string,
+  timeouts: Timeouts,
+  onNotification: (channel: string, payload: string) => void = ignore,
+): Promise<SingleConnection> {
+  const client = await established(url, timeouts);
+  client.on("notification", ({ channel, payload }) => onNotification(channel, payload ?? ""));
+  const mode: Mode = { isPooled: true };
+  return {
+    send: (sql, params) => send(client, mode, sql, params),
+    close: () => client.end(),
+    destroy: () => void client.connection.stream.destroy(),
+  };
+}
+
+async function established(url: string, timeouts: Timeouts): Promise<pg.Client> {
   try {
+    const client = new pg.Client(configOf(url, timeouts));
+    client.on("error", ignore);
     await client.connect();
+    return client;
   } catch (error) {
     throw engineErrorOf(error);
   }
-  const mode: Mode = { isPooled: true };
-  return { send: (sql, params) => send(client, mode, sql, params), close: () => client.end() };
-}
-
-export interface SingleConnection extends Pick<Connection, "send"> {
-  close(): Promise<void>;
 }
 
 function configOf(url: string, timeouts: Timeouts): pg.ClientConfig {
-  const { password } = new URL(url);
   return {
     connectionString: url,
-    // A function, because without a password the driver would look for one in the environment and the user's files.
-    password: () => decodeURIComponent(password),
     application_name: "gatehouse",
     connectionTimeoutMillis: timeouts.connectMs,
     query_timeout: timeouts.answerMs,

@@ -97,7 +97,7 @@ function nameOf(url: string): string {
       "use the form postgres://user:password@host:port/database",
     );
   }
-  return `${decodeURIComponent(parsed.pathname.slice(1))} on ${parsed.host}`;
+  return `${parsed.pathname.slice(1)} on ${parsed.host}`;
 }
 
 async function requireVersion(connection: SingleConnection): Promise<void> {

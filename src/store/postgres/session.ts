@@ -56,9 +56,8 @@ export class Session {
 
   /** @returns the server's name for what it did: it answers ROLLBACK without an error if a statement has failed */
   async commit(): Promise<string> {
-    const committed = this.#control("COMMIT");
-    await Promise.all(this.#unawaited);
-    return (await committed).command;
+    const [{ command }] = await Promise.all([this.#control("COMMIT"), ...this.#unawaited]);
+    return command;
   }
 
   async rollback(): Promise<void> {
@@ -70,8 +69,12 @@ export class Session {
     this.#connection.release(isUsable && !this.#isLost);
   }
 
-  /** @throws RangeError if a parameter cannot be sent. The failure is known before anything else is sent. */
+  /**
+   * @throws the first failure of the transaction, if there is one
+   * @throws RangeError if a parameter cannot be sent. The failure is known before anything else is sent.
+   */
   #statement(sql: string, params: readonly SqlValue[] | undefined): Promise<Answer> {
+    if (this.#failure) throw this.#failure.error;
     if (!READS.test(sql)) this.#writes += 1;
     let encoded: Parameter[];
     try {
@@ -92,14 +95,16 @@ export class Session {
     try {
       return await answer;
     } catch (error) {
-      this.#fail(error, isLast);
-      throw error;
+      // What was sent before the failure was known is refused because of it.
+      throw this.#fail(error, isLast).error;
     }
   }
 
-  #fail(error: unknown, isLast: boolean): void {
+  /** @returns the first failure */
+  #fail(error: unknown, isLast: boolean): Failure {
     this.#failure ??= { error, isLast };
     if (mustReconnect(error)) this.#isLost = true;
+    return this.#failure;
   }
 }
 

@@ -3,11 +3,11 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from "bun:tes
 import type { CommitWork, Tx } from "../../../src/store/db.ts";
 import type { Db } from "../../../src/store/postgres/port.ts";
 import { outcomes } from "../support.ts";
-import { ENGINES, type EngineBench } from "./engines.ts";
+import { type EngineBench, engines } from "./engines.ts";
 
 const INSERT = "INSERT INTO t (k, v) VALUES ($1, $2)";
 
-describe.each(ENGINES.map((engine) => [engine.name, engine] as const))("on %s", (_, engine) => {
+describe.each(engines())("on %s", (_, engine) => {
   describe.skipIf(engine.missing !== undefined)("the store", () => {
     let bench: EngineBench;
     let db: Db;

@@ -265,6 +265,27 @@ describe.skipIf(missingPostgres !== undefined)("a store on PostgreSQL", () => {
     });
   });
 
+  test("work for which no connection becomes free in time is refused, and is not repeated", async () => {
+    const small = await openPostgres({
+      url: database.url,
+      timeouts: { queueMs: 50 },
+      connections: { writers: 1 },
+    });
+    const held = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const holder = small.tx(1, async () => {
+      held.resolve();
+      await release.promise;
+    });
+    await held.promise;
+    expect(await outcomes([small.tx(2, (tx) => insert(tx, 1))])).toEqual(["StoreUnavailable"]);
+    expect(await small.all("SELECT k FROM t")).toEqual([]);
+    release.resolve();
+    await holder;
+    expect(await small.tx(2, (tx) => insert(tx, 2))).toBe(1);
+    await small.close();
+  });
+
   test("a statement that takes too long is ended by the server, and is not repeated", async () => {
     await onAnotherNode(
       async (other) => {
@@ -299,6 +320,22 @@ describe.skipIf(missingPostgres !== undefined)("a store on PostgreSQL", () => {
     expect((await outcomes([db.get("SELECT 9007199254740993 AS v")]))[0]).toContain("RangeError");
     expect((await outcomes([db.run("INSERT INTO t (k, v) VALUES (1, $1)", [1.5])]))[0]).toContain("bigint");
     expect(await keys()).toEqual([]);
+  });
+
+  test("after a failed statement, all that follow throw its error", async () => {
+    await db.tx(1, (tx) => insert(tx, 1));
+    const told: unknown[] = [];
+    const stubborn = db.tx(1, async (tx) => {
+      tx.write("INSERT INTO t (k, v) VALUES (1, 0)");
+      // The first two are on their way before the failure is known.
+      told.push(...(await outcomes([insert(tx, 2), tx.all("SELECT k FROM t"), insert(tx, 3)])));
+      told.push(...(await outcomes([insert(tx, 4)])));
+      await insert(tx, 5);
+    });
+    told.push(...(await outcomes([stubborn])));
+    for (const each of told) expect(each).toContain("unique constraint");
+    expect(told).toHaveLength(5);
+    expect(await keys()).toEqual([1]);
   });
 
   test("a work that passes no error on does not commit", async () => {

@@ -12,6 +12,8 @@ export const missingPostgres: string | undefined =
     ? undefined
     : `there is no PostgreSQL 15 or later: apt-get install postgresql, or name a server in ${SERVER}`;
 
+if (missingPostgres !== undefined) console.warn(`POSTGRESQL IS NOT TESTED: ${missingPostgres}`);
+
 /** Why no test can start a PostgreSQL of its own, to kill it. */
 export const missingPrograms: string | undefined =
   process.platform === "linux" && findPostgres() !== undefined

@@ -2,8 +2,8 @@
 import { connect, createServer, type Socket } from "node:net";
 
 /**
- * `request`: the server never receives the statement, or what follows it. `answer`: the server executes it, and its
- * answer is lost. `late`: like `request`, but the server receives it when `deliver` is called, long after the client has lost
+ * `request`: the server never receives the statement, or what follows it. `answer`: the server executes it and answers with
+ * the same text, as it does to COMMIT, and that answer is lost. `late`: like `request`, but the server receives it when `deliver` is called, long after the client has lost
  * its connection.
  */
 export type Loss = "request" | "answer" | "late";
@@ -25,6 +25,11 @@ export interface TestProxy {
   close(): Promise<void>;
 }
 
+interface Plan {
+  readonly text: string;
+  readonly loss: Loss;
+}
+
 interface Link {
   readonly client: Socket;
   readonly server: Socket;
@@ -34,17 +39,17 @@ interface Link {
 export async function startProxy(url: string): Promise<TestProxy> {
   const target = new URL(url);
   const links = new Set<Link>();
-  let plan: { readonly text: string; readonly loss: Loss } | null = null;
+  let plan: Plan | null = null;
   let lost = Promise.withResolvers<void>();
   let held: { readonly server: Socket; readonly bytes: Buffer[] } | null = null;
   let isSwallowing = false;
 
-  function lose(link: Link, bytes: Buffer, loss: Loss): void {
+  function lose(link: Link, bytes: Buffer, { text, loss }: Plan): void {
     plan = null;
     link.isLost = true;
     if (loss === "answer") {
-      // What comes back shows that the server has executed it.
-      link.server.once("data", () => {
+      link.server.on("data", (answer: Buffer) => {
+        if (!answer.includes(text)) return;
         end(link);
         lost.resolve();
       });
@@ -69,7 +74,7 @@ export async function startProxy(url: string): Promise<TestProxy> {
     links.add(link);
     client.on("data", (bytes: Buffer) => {
       if (isSwallowing || link.isLost) return;
-      if (plan && bytes.includes(plan.text)) lose(link, bytes, plan.loss);
+      if (plan && bytes.includes(plan.text)) lose(link, bytes, plan);
       else server.write(bytes);
     });
     server.on("data", (bytes: Buffer) => {
@@ -98,6 +103,8 @@ export async function startProxy(url: string): Promise<TestProxy> {
     async deliver() {
       if (!held) throw new Error("nothing was held back");
       const { server, bytes } = held;
+      // The server may have ended it by itself.
+      if (server.destroyed) return;
       const closed = new Promise<void>((resolve) => server.once("close", () => resolve()));
       for (const each of bytes) server.write(each);
       server.end();
