@@ -31,16 +31,13 @@ export class CommitMarks {
   /** Marks of ended transactions. The next transactions delete them. */
   readonly #spent: number[] = [];
 
-  /** Writes a mark as the last statement of a transaction. */
-  write(session: Session): Mark {
+  /**
+   * Returns the mark of a transaction that is about to begin. It deletes earlier marks, which the transaction can see only if
+   * their own ended before it began.
+   */
+  next(): Mark {
     this.#last += 1;
-    const spent = this.#spent.splice(0, MOST_SPENT);
-    session.write(MARK, [this.#owner, this.#last, `{${spent.join(",")}}`]);
-    return new Mark(this.#owner, this.#last, {
-      committed: (mark) => this.#spent.push(mark),
-      // Those that it deleted are there again.
-      rolledBack: () => this.#spent.push(...spent),
-    });
+    return new Mark({ owner: this.#owner, number: this.#last, spent: this.#spent });
   }
 
   /** Deletes what other processes have left. */
@@ -49,29 +46,43 @@ export class CommitMarks {
   }
 }
 
-interface MarkListener {
-  committed(mark: number): void;
-  rolledBack(): void;
+interface MarkParts {
+  readonly owner: string;
+  readonly number: number;
+  /** Marks of ended transactions. */
+  readonly spent: number[];
 }
 
-/** The mark of one transaction. */
+/** The mark of one transaction. Either `committed` or `rolledBack` MUST be called, unless its outcome is unknown. */
 export class Mark {
-  readonly #owner: string;
-  readonly #mark: number;
-  readonly #listener: MarkListener;
+  readonly #parts: MarkParts;
+  readonly #deleted: readonly number[];
+  #isWritten = false;
 
-  constructor(owner: string, mark: number, listener: MarkListener) {
-    this.#owner = owner;
-    this.#mark = mark;
-    this.#listener = listener;
+  constructor(parts: MarkParts) {
+    this.#parts = parts;
+    this.#deleted = parts.spent.splice(0, MOST_SPENT);
+  }
+
+  get isWritten(): boolean {
+    return this.#isWritten;
+  }
+
+  /** Writes the mark. MUST be the last statement of the transaction. */
+  write(session: Session): void {
+    const { owner, number } = this.#parts;
+    this.#isWritten = true;
+    session.write(MARK, [owner, number, `{${this.#deleted.join(",")}}`]);
   }
 
   committed(): void {
-    this.#listener.committed(this.#mark);
+    if (this.#isWritten) this.#parts.spent.push(this.#parts.number);
+    else this.rolledBack();
   }
 
+  /** The marks that it was to delete are still there. */
   rolledBack(): void {
-    this.#listener.rolledBack();
+    this.#parts.spent.push(...this.#deleted);
   }
 
   /**
@@ -80,11 +91,9 @@ export class Mark {
    */
   async settle(pool: Pool, limitMs: number): Promise<"committed" | "lost"> {
     try {
-      // Repeated after every error: the mark's own lock may be held by the frozen transaction.
-      const fenced = await repeat(
-        { limitMs, mostAttempts: Number.POSITIVE_INFINITY, mayRepeat: () => true },
-        () => this.#fence(pool),
-      );
+      const always = { limitMs, mostAttempts: Number.POSITIVE_INFINITY, mayRepeat: () => true };
+      // Repeated after every error: the mark may be locked by the frozen transaction.
+      const fenced = await repeat(always, () => this.#fence(pool));
       return fenced === 0 ? "committed" : "lost";
     } catch (error) {
       throw new OutcomeUnknown(error);
@@ -95,7 +104,7 @@ export class Mark {
     const connection = await pool.take();
     let isUsable = true;
     try {
-      const { rows } = await connection.send(SETTLE, [this.#owner, String(this.#mark)]);
+      const { rows } = await connection.send(SETTLE, [this.#parts.owner, String(this.#parts.number)]);
       return Number(rows[0]?.fenced);
     } catch (error) {
       isUsable = !mayBeRepeated(error);

@@ -1,6 +1,6 @@
 import { StoreUnavailable } from "../db.ts";
 import type { RowSeals } from "../seals/seals.ts";
-import type { CommitMarks } from "./commit-marks.ts";
+import type { CommitMarks, Mark } from "./commit-marks.ts";
 import { type Mode, type Pool, transactionSettings } from "./driver.ts";
 import {
   EngineError,
@@ -37,6 +37,13 @@ export interface GroupParts {
   readonly marks: CommitMarks;
   /** What runs at the end of each transaction: see `Db.beforeCommit`. */
   readonly beforeCommit: () => ((tx: Tx) => Promise<void>) | null;
+}
+
+/** A transaction that was committed, or in which all jobs failed before they had written. */
+interface Committed {
+  readonly outcomes: ReadonlyMap<Job, Outcome>;
+  /** What is to be told of the commit, in order. */
+  readonly opened: readonly OpenTx[];
 }
 
 /** A job threw after it had written, so everything was undone. */
@@ -80,7 +87,10 @@ export class Group {
   /** @returns the outcomes of the jobs, in their order */
   async commit(jobs: readonly Job[]): Promise<readonly Outcome[]> {
     const known = new Map<Job, Outcome>();
-    await this.#commitTogether(jobs, known);
+    const done: OpenTx[] = [];
+    await this.#commitTogether(jobs, known, done);
+    // Outside of everything that is repeated: what is committed MUST NOT run again, even if a hook throws.
+    for (const tx of done) tx.committed();
     let away: Outcome | null = null;
     for (const job of jobs) {
       if (known.has(job)) continue;
@@ -93,12 +103,14 @@ export class Group {
   }
 
   /** Sets the outcomes of all jobs if they can be committed together, else of those that threw by themselves. */
-  async #commitTogether(jobs: readonly Job[], known: Map<Job, Outcome>): Promise<void> {
+  async #commitTogether(jobs: readonly Job[], known: Map<Job, Outcome>, done: OpenTx[]): Promise<void> {
     for (let thrown = 0; thrown <= MOST_THROWN; thrown++) {
       const left = jobs.filter((job) => !known.has(job));
       if (left.length <= 1) return;
       try {
-        for (const [job, outcome] of await this.#repeat(left)) known.set(job, outcome);
+        const committed = await this.#repeat(left);
+        for (const [job, outcome] of committed.outcomes) known.set(job, outcome);
+        done.push(...committed.opened);
         return;
       } catch (error) {
         if (error instanceof JobThrew) {
@@ -115,15 +127,18 @@ export class Group {
   }
 
   async #commitAlone(job: Job): Promise<Outcome> {
+    let committed: Committed;
     try {
-      return outcomeOf(await this.#repeat([job]), job);
+      committed = await this.#repeat([job]);
     } catch (error) {
       if (error instanceof JobThrew) return { ok: false, error: refusalOf(error.error) };
       return { ok: false, error: error instanceof LastWorkFailed ? refusalOfAll(error) : refusalOf(error) };
     }
+    for (const tx of committed.opened) tx.committed();
+    return outcomeOf(committed.outcomes, job);
   }
 
-  #repeat(jobs: readonly Job[]): Promise<Map<Job, Outcome>> {
+  #repeat(jobs: readonly Job[]): Promise<Committed> {
     const limitMs = this.#parts.timeouts.retryMs;
     const mayRepeat = (error: unknown) => !(error instanceof OutcomeUnknown) && mayBeRepeated(causeOf(error));
     return repeat({ limitMs, mayRepeat }, () => this.#attempt(jobs));
@@ -134,22 +149,30 @@ export class Group {
    * @throws JobThrew, LastWorkFailed, or the error of the first statement that failed. Then nothing is kept.
    * @throws OutcomeUnknown
    */
-  async #attempt(jobs: readonly Job[]): Promise<Map<Job, Outcome>> {
-    const session = new Session(await this.#parts.pool.take());
+  async #attempt(jobs: readonly Job[]): Promise<Committed> {
+    const { pool, marks } = this.#parts;
+    const session = new Session(await pool.take());
+    const mark = marks.next();
     const opened: OpenTx[] = [];
     try {
-      const outcomes = await this.#run(session, jobs, opened);
+      const outcomes = await this.#run(session, jobs, opened, mark);
+      mark.committed();
       session.release(true);
-      for (const tx of opened) tx.committed();
-      return outcomes;
+      return { outcomes, opened };
     } catch (error) {
+      if (!(error instanceof OutcomeUnknown)) mark.rolledBack();
       await abandon(session);
       for (const tx of opened.reverse()) tx.rolledBack();
       throw error;
     }
   }
 
-  async #run(session: Session, jobs: readonly Job[], opened: OpenTx[]): Promise<Map<Job, Outcome>> {
+  async #run(
+    session: Session,
+    jobs: readonly Job[],
+    opened: OpenTx[],
+    mark: Mark,
+  ): Promise<Map<Job, Outcome>> {
     const { mode, timeouts } = this.#parts;
     const shared: CommitWorks = new Map();
     const outcomes = new Map<Job, Outcome>();
@@ -171,7 +194,8 @@ export class Group {
     }
     session.endJobs();
     await this.#runLast(session, shared, opened);
-    await this.#end(session);
+    if (session.writes > 0) mark.write(session);
+    await this.#end(session, mark);
     return outcomes;
   }
 
@@ -194,22 +218,18 @@ export class Group {
   }
 
   /** Returns if the transaction was committed. */
-  async #end(session: Session): Promise<void> {
-    const { marks, pool, timeouts } = this.#parts;
-    const mark = session.writes > 0 ? marks.write(session) : null;
+  async #end(session: Session, mark: Mark): Promise<void> {
+    const { pool, timeouts } = this.#parts;
     try {
       const command = await session.commit();
       if (command !== "COMMIT") throw new EngineError(`COMMIT was answered with ${command}`, "25P02");
     } catch (error) {
-      const cause = session.failure?.error ?? error;
-      if (!mark) throw lastErrorOf(session, error);
-      const outcome = provesRollback(cause) ? "lost" : await mark.settle(pool, timeouts.settleMs);
-      if (outcome === "lost") {
-        mark.rolledBack();
-        throw lastErrorOf(session, error);
-      }
+      const isKnown = !mark.isWritten || provesRollback(session.failure?.error ?? error);
+      // Before settling, which takes another connection: all of them may have been lost at once.
+      if (!isKnown) session.release(false);
+      const outcome = isKnown ? "lost" : await mark.settle(pool, timeouts.settleMs);
+      if (outcome === "lost") throw lastErrorOf(session, error);
     }
-    mark?.committed();
   }
 }
 
@@ -234,6 +254,7 @@ async function runJob(session: Session, job: Job, tx: OpenTx, isAlone: boolean):
 
 /** Ends a transaction that failed. */
 async function abandon(session: Session): Promise<void> {
+  if (session.isReleased) return;
   let isRolledBack = false;
   try {
     await session.rollback();

@@ -20,6 +20,7 @@ export class Session {
   #writes = 0;
   #jobsHaveEnded = false;
   #isLost = false;
+  #isReleased = false;
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -64,8 +65,17 @@ export class Session {
     await this.#control("ROLLBACK");
   }
 
-  /** Gives the connection back. @param isUsable false if the transaction may still be open */
+  get isReleased(): boolean {
+    return this.#isReleased;
+  }
+
+  /**
+   * Gives the connection back. Later calls do nothing.
+   * @param isUsable false if the transaction may still be open
+   */
   release(isUsable: boolean): void {
+    if (this.#isReleased) return;
+    this.#isReleased = true;
     this.#connection.release(isUsable && !this.#isLost);
   }
 

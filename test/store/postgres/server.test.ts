@@ -29,7 +29,7 @@ describe.skipIf(missingPrograms !== undefined)("a store whose server", () => {
   afterAll(() => cluster.remove());
 
   const insert = (k: number) =>
-    db.tx((k % 3) + 1, async (tx) => tx.write("INSERT INTO t (k) VALUES ($1)", [k]));
+    db.tx((k % 12) + 1, async (tx) => tx.write("INSERT INTO t (k) VALUES ($1)", [k]));
   const keys = async () =>
     (await database.query<{ k: string }>("SELECT k FROM t ORDER BY k")).map(({ k }) => Number(k));
 
@@ -39,7 +39,7 @@ describe.skipIf(missingPrograms !== undefined)("a store whose server", () => {
     const refused: number[] = [];
     let next = 0;
     let isOn = true;
-    const callers = Array.from({ length: 8 }, async () => {
+    const callers = Array.from({ length: 24 }, async () => {
       while (isOn) {
         const k = next++;
         const [outcome] = await outcomes([insert(k)]);
