@@ -1,14 +1,16 @@
 /**
  * No statement reads a table that grows with history as a whole, apart from those listed here. A gateway is used in
  * every way that reads or writes rows, each of which must succeed, and started again. The vault's threads have their
- * own test (test/vault/plans.test.ts).
+ * own test (test/vault/plans.test.ts). The same statements show that the rooms write SQL that PostgreSQL takes as well.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, setDefaultTimeout, spyOn, test } from "bun:test";
 import { databasePath } from "../../../src/store/directory.ts";
+import { openPostgres } from "../../../src/store/postgres/open.ts";
 import { type FakeReceiver, startReceiver } from "../../notify/support.ts";
 import { type FakeModel, startFakeModel } from "../../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
+import { createDatabase, missingPostgres } from "../../support/postgres/database.ts";
 import { tempDir } from "../../support/process.ts";
 import { until } from "../../support/until.ts";
 import { dispatch, ended, yamlOf } from "../../tasks/support.ts";
@@ -30,6 +32,12 @@ const ALLOWED: Readonly<Record<string, RegExp>> = {
     /^DELETE FROM (sessions|idempotency_keys) WHERE .* (expires_at|created_at) <= \$1 LIMIT \$2\)$/,
   "The statistics name every agent that was ever paid for. They are only read by people.":
     /FROM \(SELECT id, name FROM agents WHERE workspace_id = \$1 UNION ALL/,
+};
+
+/** Statements of SQLite only, each with the reason. */
+const OF_SQLITE: Readonly<Record<string, RegExp>> = {
+  "The tables of vectors are sqlite-vec's own. They are partitioned by scope.": /vault_vectors_/,
+  "The highest key that a table has ever had.": /\bsqlite_sequence\b/,
 };
 
 const asked = new Set<string>();
@@ -61,9 +69,7 @@ afterAll(async () => {
 
 test("no statement reads all of a table that grows with history", () => {
   const database = new Database(databasePath(dir.path), { readonly: true });
-  const growing = [...asked]
-    // The tables of vectors are sqlite-vec's own. They are partitioned by scope.
-    .filter((sql) => /^(SELECT|UPDATE|DELETE|INSERT|WITH)\b/.test(sql) && !sql.includes("vault_vectors_"))
+  const growing = statements()
     .filter((sql) => !Object.values(ALLOWED).some((allowed) => allowed.test(sql)))
     .flatMap((sql) => growingSteps(database, sql).map((step) => `${step}: ${sql}`));
   database.close();
@@ -75,6 +81,27 @@ test("every exception is a statement that is still there", () => {
     expect([reason, [...asked].some((sql) => allowed.test(sql))]).toEqual([reason, true]);
   }
 });
+
+test.skipIf(missingPostgres !== undefined)("PostgreSQL prepares every statement", async () => {
+  const database = await createDatabase();
+  const db = await openPostgres({ url: database.url });
+  const refused: string[] = [];
+  for (const sql of statements()) {
+    // Prepared and not executed, by the only connection of the transaction.
+    await db
+      .tx(null, (tx) => tx.run(`PREPARE statement AS ${sql}; DEALLOCATE statement`))
+      .catch((error: unknown) => refused.push(`${String(error)}: ${sql}`));
+  }
+  await db.close();
+  await database.drop();
+  expect(refused).toEqual([]);
+});
+
+/** What the rooms ask for, without what only SQLite is asked. */
+function statements(): string[] {
+  const isCommon = (sql: string) => !Object.values(OF_SQLITE).some((special) => special.test(sql));
+  return [...asked].filter((sql) => /^(SELECT|UPDATE|DELETE|INSERT|WITH)\b/.test(sql) && isCommon(sql));
+}
 
 async function useEverything(): Promise<void> {
   const yaml = `${yamlOf(model.url, { tiers: { 1: ["a"] }, prices: { a: [1, 1] } })}notify: { webhook: "${receiver.url}" }\n`;

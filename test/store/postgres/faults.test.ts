@@ -123,7 +123,7 @@ describe.skipIf(missingPostgres !== undefined)("a store on PostgreSQL", () => {
       await db.close();
       db = await openPostgres({
         url: proxy.url,
-        timeouts: { connectMs: 100, answerMs: 300, retryMs: 200, settleMs: 300 },
+        timeouts: { connectMs: 1_500, answerMs: 1_500, retryMs: 200, settleMs: 300 },
       });
     });
 

@@ -140,7 +140,7 @@ describe.skipIf(missingPostgres !== undefined)("if the database is away after a 
   test("the caller learns that the outcome is unknown, and nothing is repeated", async () => {
     const database = await createDatabase();
     const proxy = await startProxy(database.url);
-    const db = await openPostgres({ url: proxy.url, timeouts: { settleMs: 1, connectMs: 200 } });
+    const db = await openPostgres({ url: proxy.url, timeouts: { settleMs: 1, connectMs: 1_500 } });
     await db.run("CREATE TABLE t (k BIGINT)");
     let runs = 0;
     proxy.loseAt(COMMIT, "answer");

@@ -19,7 +19,7 @@ describe.skipIf(missingPrograms !== undefined)("a store whose server", () => {
   });
 
   beforeEach(async () => {
-    const timeouts = { connectMs: 500, answerMs: 500, retryMs: 200, settleMs: 60_000 };
+    const timeouts = { connectMs: 1_500, answerMs: 1_500, retryMs: 200, settleMs: 60_000 };
     db = await openPostgres({ url: database.url, timeouts });
     await db.run("DROP TABLE IF EXISTS t");
     await db.run("CREATE TABLE t (k BIGINT, v BIGINT)");
@@ -93,6 +93,23 @@ describe.skipIf(missingPrograms !== undefined)("a store whose server", () => {
     await cluster.start();
     expect(await db.all("SELECT k FROM t")).toEqual([{ k: 1 }]);
     expect(await insert(3).then(() => keys())).toEqual([1, 3]);
+  });
+
+  test.each([
+    ["away", () => cluster.kill(), () => cluster.start()],
+    ["frozen", async () => cluster.freeze(), async () => cluster.thaw()],
+  ])("is %s can be closed, and what waits is refused", async (_, stop, resume) => {
+    const timeouts = { connectMs: 1_500, answerMs: 1_500, retryMs: 100, settleMs: 200 };
+    const closing = await openPostgres({ url: database.url, timeouts });
+    await closing.tx(1, (tx) => tx.run("INSERT INTO t (k) VALUES (1)"));
+    await closing.all("SELECT k FROM t");
+    await stop();
+    const waiting = [1, 2, null].map((w) => closing.tx(w, (tx) => tx.run("INSERT INTO t (k) VALUES (2)")));
+    const settled = outcomes([...waiting, closing.all("SELECT k FROM t")]);
+    await closing.close();
+    expect(await settled).toEqual(Array(4).fill("StoreUnavailable"));
+    await resume();
+    expect(await db.all("SELECT k FROM t")).toEqual([{ k: 1 }]);
   });
 
   test("is frozen refuses work after a while, and works again afterwards by itself", async () => {
