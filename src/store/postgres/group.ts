@@ -1,4 +1,4 @@
-import { StoreUnavailable } from "../db.ts";
+import { StoreUnavailable, type Tx } from "../db.ts";
 import type { RowSeals } from "../seals/seals.ts";
 import type { CommitMarks, Mark } from "./commit-marks.ts";
 import { type Mode, type Pool, transactionSettings } from "./driver.ts";
@@ -14,7 +14,6 @@ import {
 } from "./errors.ts";
 import type { Timeouts } from "./limits.ts";
 import { type CommitWorks, OpenTx } from "./open-tx.ts";
-import type { Tx } from "./port.ts";
 import { repeat } from "./repeat.ts";
 import { Session } from "./session.ts";
 import { lockTails } from "./tails.ts";

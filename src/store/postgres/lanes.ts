@@ -1,6 +1,5 @@
-import { StoreUnavailable, type TxOptions } from "../db.ts";
+import { StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
 import { Group, type GroupParts, type Job } from "./group.ts";
-import type { Tx } from "./port.ts";
 
 /**
  * The most transactions that are committed together. The lock of a ledger's end is held for all of them, mostly while the server waits

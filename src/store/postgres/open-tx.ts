@@ -1,7 +1,6 @@
-import type { CommitWork, SqlValue } from "../db.ts";
+import type { CommitWork, SqlValue, Tx } from "../db.ts";
 import type { RowSeals } from "../seals/seals.ts";
 import { refusalOf } from "./errors.ts";
-import type { Tx } from "./port.ts";
 import type { Session } from "./session.ts";
 
 /** The works that the transactions of one commit share, by their class. */

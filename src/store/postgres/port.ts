@@ -1,17 +1,6 @@
 import type * as today from "../db.ts";
 
-/**
- * The store's interface as this engine implements it. It differs from `../db.ts` in two ways: a transaction names the
- * workspaces to whose ledgers it appends, and it may send writes without waiting for their results.
- */
-export interface Tx extends today.Tx {
-  /**
-   * Runs a writing statement whose count nobody needs. Statements keep their order. If one fails, the transaction
-   * fails.
-   */
-  write(sql: string, params?: readonly today.SqlValue[]): void;
-}
-
+/** The store's interface as this engine implements it: a transaction names the workspaces to whose ledgers it appends. */
 export interface Db extends Omit<today.Db, "tx"> {
   /**
    * Like `Db.tx` of `../db.ts`. `work` may run more than once, so it MUST NOT change anything but the store, except in
@@ -21,7 +10,7 @@ export interface Db extends Omit<today.Db, "tx"> {
    */
   tx<T>(
     workspaces: number | readonly number[] | null,
-    work: (tx: Tx) => Promise<T>,
+    work: (tx: today.Tx) => Promise<T>,
     options?: today.TxOptions,
   ): Promise<T>;
 }

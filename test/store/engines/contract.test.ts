@@ -187,6 +187,21 @@ describe.each(engines())("on %s", (_, engine) => {
         expect(await keys()).toEqual([3]);
       });
 
+      test("in such a write fails with its error, whatever the work does, and so does all that follows", async () => {
+        const told: unknown[] = [];
+        const careless = db.tx(1, async (tx) => {
+          tx.write(INSERT, [1, "x"]);
+          tx.write(INSERT, [1, "y"]);
+          told.push(...(await outcomes([tx.run(INSERT, [2, "x"])])));
+          told.push(...(await outcomes([tx.all("SELECT k FROM t")])));
+          return "all is well";
+        });
+        told.push(...(await outcomes([careless])));
+        expect(told).toHaveLength(3);
+        for (const each of told) expect(each).toMatch(/unique constraint/i);
+        expect(await keys()).toEqual([]);
+      });
+
       test("may translate the engine's error into its own", async () => {
         await insert(1);
         const translated = db.tx(1, async (tx) => {
@@ -356,6 +371,18 @@ describe.each(engines())("on %s", (_, engine) => {
         expect(await outcomes([broken(), broken()])).toEqual(["StoreUnavailable", "StoreUnavailable"]);
         expect(await keys()).toEqual([]);
         expect(await insert(1)).toBe(1);
+      });
+
+      test("fails with all of them if one of its writes fails, although it does not wait for it", async () => {
+        class Twice implements CommitWork {
+          async write(tx: Tx): Promise<void> {
+            tx.write("INSERT INTO t (k) VALUES (1)");
+            tx.write("INSERT INTO t (k) VALUES (1)");
+          }
+        }
+        const twice = () => db.tx(1, async (tx) => void tx.shared(Twice));
+        expect(await outcomes([twice(), twice()])).toEqual(["StoreUnavailable", "StoreUnavailable"]);
+        expect(await keys()).toEqual([]);
       });
 
       test("cannot be asked for while it is written", async () => {

@@ -1,8 +1,8 @@
 /** Both engines behind the same interface, each with an empty store of its own. */
 import { join } from "node:path";
-import type { CommitWork, Tx as TodaysTx } from "../../../src/store/db.ts";
+import type { Tx } from "../../../src/store/db.ts";
 import { openPostgres } from "../../../src/store/postgres/open.ts";
-import type { Db, Tx } from "../../../src/store/postgres/port.ts";
+import type { Db } from "../../../src/store/postgres/port.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { createDatabase, missingPostgres, type TestDatabase } from "../../support/postgres/database.ts";
 import { tempDir } from "../../support/process.ts";
@@ -68,13 +68,7 @@ export function engines(): readonly (readonly [string, Engine])[] {
 /** SQLite's store in the form that the engines will share. */
 function asPort(db: ReturnType<typeof openSqlite>): Db {
   return Object.assign(Object.create(db) as ReturnType<typeof openSqlite>, {
-    tx: <T>(_: number | readonly number[] | null, work: (tx: Tx) => Promise<T>) =>
-      db.tx(async (tx) => {
-        const failures: unknown[] = [];
-        const result = await work(withWrite(tx, failures));
-        if (failures.length > 0) throw failures[0];
-        return result;
-      }),
+    tx: <T>(_: number | readonly number[] | null, work: (tx: Tx) => Promise<T>) => db.tx(work),
     close: once(() => db.close()),
   });
 }
@@ -84,19 +78,5 @@ function once(close: () => Promise<void>): () => Promise<void> {
   return () => {
     closed ??= close();
     return closed;
-  };
-}
-
-/** SQLite runs each statement before it returns. */
-function withWrite(tx: TodaysTx, failures: unknown[]): Tx {
-  return {
-    seals: tx.seals,
-    all: (sql, params) => tx.all(sql, params),
-    get: (sql, params) => tx.get(sql, params),
-    run: (sql, params) => tx.run(sql, params),
-    onCommit: (done) => tx.onCommit(done),
-    onRollback: (undo) => tx.onRollback(undo),
-    shared: <Work extends CommitWork>(kind: new () => Work) => tx.shared(kind),
-    write: (sql, params) => void tx.run(sql, params).catch((error) => failures.push(error)),
   };
 }
