@@ -80,11 +80,12 @@ async function prepare(url: string, timeouts: Timeouts): Promise<void> {
     await requireVersion(connection);
     await migrate(connection);
     await CommitMarks.deleteOld(connection);
+    await connection.close();
   } catch (error) {
+    // A server that does not answer would not end the connection either.
+    connection?.destroy();
     if (!(error instanceof EngineError)) throw error;
     throw new OperatorError(`the database ${name} cannot be used: ${error.message}`, hintFor(error));
-  } finally {
-    await connection?.close();
   }
 }
 
