@@ -3,11 +3,13 @@ import {
   appendFileSync,
   chmodSync,
   closeSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   openSync,
   readFileSync,
   rmSync,
+  writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -31,15 +33,18 @@ export interface Cluster {
 const READY_MS = 30_000;
 const POLL_MS = 5;
 /**
- * Waits until its input ends, which it does when this process ends in whatever way. Then it ends the server and
- * removes its files.
+ * Waits until this process has ended in whatever way, or has removed the file `keep`. Then it ends the server and removes
+ * its files. It is not a child of this process, because a test runner that gives up a test kills those.
  */
-const KEEPER = `cat >/dev/null
-file=$1/data/postmaster.pid
-pid=$(head -n 1 "$file" 2>/dev/null) && kill -CONT "$pid" && kill -QUIT "$pid"
-tries=0
-while [ -e "$file" ] && [ $tries -lt 250 ]; do sleep 0.02; tries=$((tries + 1)); done
-rm -rf "$1"`;
+const KEEPER = `(
+  while kill -0 "$2" 2>/dev/null && [ -e "$1/keep" ]; do sleep 0.05; done
+  file=$1/data/postmaster.pid
+  pid=$(head -n 1 "$file" 2>/dev/null) && kill -CONT "$pid" && kill -QUIT "$pid"
+  tries=0
+  while [ -e "$file" ] && [ $tries -lt 250 ]; do sleep 0.02; tries=$((tries + 1)); done
+  # Its last processes may still write.
+  until rm -rf "$1" 2>/dev/null || [ $tries -ge 500 ]; do sleep 0.02; tries=$((tries + 1)); done
+) &`;
 const SETTINGS = [
   "listen_addresses = '127.0.0.1'",
   "unix_socket_directories = ''",
@@ -57,14 +62,12 @@ export async function startCluster(): Promise<Cluster> {
   if (programs === undefined) throw new Error("there is no PostgreSQL on this machine");
   const home = mkdtempSync(join(tmpdir(), "gatehouse-postgres-"));
   const data = join(home, "data");
-  const keeper = Bun.spawn(["sh", "-c", KEEPER, "sh", home], {
-    stdin: "pipe",
-    stdout: "ignore",
-    stderr: "ignore",
-    // So that Ctrl+C in a terminal reaches only the tests, and not what cleans up after them.
+  writeFileSync(join(home, "keep"), "");
+  // Detached, so that Ctrl+C in a terminal reaches only the tests, and not what cleans up after them.
+  Bun.spawn(["sh", "-c", KEEPER, "sh", home, String(process.pid)], {
+    stdio: ["ignore", "ignore", "ignore"],
     detached: true,
-  });
-  keeper.unref();
+  }).unref();
   const port = await unusedPort();
   chmodSync(home, 0o755);
   mkdirSync(data, { mode: 0o700 });
@@ -112,8 +115,8 @@ export async function startCluster(): Promise<Cluster> {
       for (const pid of processes(server)) process.kill(pid, "SIGCONT");
     },
     async remove() {
-      keeper.stdin.end();
-      await keeper.exited;
+      rmSync(join(home, "keep"));
+      while (existsSync(home)) await Bun.sleep(POLL_MS);
       await server?.exited;
     },
   };
