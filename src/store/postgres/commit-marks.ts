@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
+import { OutcomeUnknown } from "../db.ts";
 import type { Connection, Pool } from "./driver.ts";
-import { mayBeRepeated, OutcomeUnknown } from "./errors.ts";
+import { mayBeRepeated } from "./errors.ts";
 import { repeat } from "./repeat.ts";
 import type { Session } from "./session.ts";
 
@@ -96,7 +97,10 @@ export class Mark {
       const fenced = await repeat(always, () => this.#fence(pool));
       return fenced === 0 ? "committed" : "lost";
     } catch (error) {
-      throw new OutcomeUnknown(error);
+      throw new OutcomeUnknown(
+        "the connection to the database was lost during a commit, and its outcome could not be determined",
+        error,
+      );
     }
   }
 

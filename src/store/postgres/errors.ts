@@ -15,16 +15,6 @@ export class EngineError extends Error {
   }
 }
 
-/** It is not known whether the transaction was committed. */
-export class OutcomeUnknown extends StoreUnavailable {
-  constructor(cause: unknown) {
-    super(
-      "the connection to the database was lost during a commit, and its outcome could not be determined",
-      cause,
-    );
-  }
-}
-
 /** The server ended the connection, or accepts none: shutdown, crash, timeouts that end a session, class 08. */
 const ENDED = /^(57P0[1-5]|08...|25P0[345])$/;
 /** The server lacks something (class 53), failed (58, XX), or has become a replica, which refuses writes. */

@@ -1,4 +1,4 @@
-import { StoreUnavailable, type Tx } from "../db.ts";
+import { OutcomeUnknown, StoreUnavailable, type Tx } from "../db.ts";
 import type { RowSeals } from "../seals/seals.ts";
 import type { CommitMarks, Mark } from "./commit-marks.ts";
 import { type Mode, type Pool, transactionSettings } from "./driver.ts";
@@ -7,7 +7,6 @@ import {
   isAway,
   isUnavailable,
   mayBeRepeated,
-  OutcomeUnknown,
   provesRollback,
   refusalOf,
   unavailable,
