@@ -180,7 +180,7 @@ export class Group {
     await session.begin(isolation, mode.isPooled ? transactionSettings(timeouts) : null);
     await lockTails(session, this.#workspaceIds);
     for (const job of jobs) {
-      const tx = new OpenTx(session, this.#parts.seals, shared);
+      const tx = new OpenTx(session, this.#parts.seals, this.#workspaceIds, shared);
       opened.push(tx);
       const outcome = await runJob(session, job, tx, jobs.length === 1);
       outcomes.set(job, outcome);
@@ -202,7 +202,7 @@ export class Group {
     const last = this.#parts.beforeCommit();
     const works = [...shared.values()].map((work) => (tx: Tx) => work.write(tx));
     for (const work of last ? [...works, last] : works) {
-      const tx = new OpenTx(session, this.#parts.seals, null);
+      const tx = new OpenTx(session, this.#parts.seals, [], null);
       opened.unshift(tx);
       try {
         await work(tx);

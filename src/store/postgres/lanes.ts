@@ -1,4 +1,4 @@
-import { StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
+import { type Ledgers, StoreUnavailable, type Tx, type TxOptions } from "../db.ts";
 import { Group, type GroupParts, type Job } from "./group.ts";
 
 /**
@@ -31,11 +31,7 @@ export class Lanes {
   }
 
   /** @param workspaces see `Db.tx` */
-  submit<T>(
-    workspaces: number | readonly number[] | null,
-    work: (tx: Tx) => Promise<T>,
-    options: TxOptions,
-  ): Promise<T> {
+  submit<T>(workspaces: Ledgers, work: (tx: Tx) => Promise<T>, options: TxOptions): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#isEnded) {
         reject(new StoreUnavailable("the store is closed"));
@@ -60,10 +56,10 @@ export class Lanes {
     await new Promise<void>((resolve) => this.#onIdle.push(resolve));
   }
 
-  #add(workspaces: number | readonly number[] | null, options: TxOptions, job: Job): void {
+  #add(workspaces: Ledgers, options: TxOptions, job: Job): void {
     const ids = idsOf(workspaces);
     // Those that append to no ledger lock nothing that they share, so workspaces need not wait for each other.
-    const key = ids.length > 0 ? ids.join(" ") : `none ${options.workspaceId ?? ""}`;
+    const key = ids.length > 0 ? ids.join(" ") : `none ${options.turnOf ?? ""}`;
     const lane = this.#lanes.get(key);
     if (lane) {
       lane.jobs.push(job);
@@ -91,7 +87,7 @@ export class Lanes {
 }
 
 /** In ascending order, without repetitions. */
-function idsOf(workspaces: number | readonly number[] | null): readonly number[] {
+function idsOf(workspaces: Ledgers): readonly number[] {
   if (workspaces === null) return [];
   if (typeof workspaces === "number") return [workspaces];
   return [...new Set(workspaces)].sort((a, b) => a - b);

@@ -12,11 +12,14 @@ export class OpenTx implements Tx {
   #session: Session | null;
   /** Null for what is written before the commit: nothing is written after it. */
   readonly #shared: CommitWorks | null;
+  /** A copy for each run of the work, which may add the ledger of a workspace that it creates. */
+  readonly ledgers: number[];
   #undo: (() => void)[] | null = null;
   #done: (() => void)[] | null = null;
 
-  constructor(session: Session, seals: RowSeals, shared: CommitWorks | null) {
+  constructor(session: Session, seals: RowSeals, ledgers: readonly number[], shared: CommitWorks | null) {
     this.#session = session;
+    this.ledgers = [...ledgers];
     this.seals = seals;
     this.#shared = shared;
   }

@@ -1,5 +1,5 @@
 import { OperatorError } from "../../base/errors.ts";
-import type { Sql, Tx } from "../db.ts";
+import type { Db, Sql, Tx } from "../db.ts";
 import { RowSeals } from "../seals/seals.ts";
 import { CommitMarks } from "./commit-marks.ts";
 import { connect, type Mode, Pool, type SingleConnection } from "./driver.ts";
@@ -8,7 +8,6 @@ import type { GroupParts } from "./group.ts";
 import { Lanes } from "./lanes.ts";
 import { CONNECTIONS, type ConnectionCounts, TIMEOUTS, type Timeouts } from "./limits.ts";
 import { migrate } from "./migrate.ts";
-import type { Db } from "./port.ts";
 import { readsInTurn, urgentReads } from "./reads.ts";
 
 export interface PostgresOptions {

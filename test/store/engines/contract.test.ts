@@ -1,7 +1,6 @@
 /** What every engine of the store promises, whatever is behind it. */
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "bun:test";
-import type { CommitWork, Tx } from "../../../src/store/db.ts";
-import type { Db } from "../../../src/store/postgres/port.ts";
+import type { CommitWork, Db, Tx } from "../../../src/store/db.ts";
 import { outcomes } from "../support.ts";
 import { type EngineBench, engines } from "./engines.ts";
 

@@ -1,8 +1,7 @@
 /** Both engines behind the same interface, each with an empty store of its own. */
 import { join } from "node:path";
-import type { Tx } from "../../../src/store/db.ts";
+import type { Db } from "../../../src/store/db.ts";
 import { openPostgres } from "../../../src/store/postgres/open.ts";
-import type { Db } from "../../../src/store/postgres/port.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { createDatabase, missingPostgres, type TestDatabase } from "../../support/postgres/database.ts";
 import { tempDir } from "../../support/process.ts";
@@ -34,9 +33,10 @@ function sqlite(): Engine {
     missing: undefined,
     async open() {
       stores += 1;
-      const db = asPort(openSqlite(join(directory.path, `${stores}.db`)));
+      const db = openSqlite(join(directory.path, `${stores}.db`));
       await db.run(TABLE("TEXT", "BLOB"));
-      return { db, close: () => db.close() };
+      const close = once(() => db.close());
+      return { db: Object.assign(Object.create(db) as Db, { close }), close };
     },
     remove: async () => directory.remove(),
   };
@@ -63,14 +63,6 @@ function postgres(): Engine {
 /** New engines, by their names. Each test file has its own, and removes them. */
 export function engines(): readonly (readonly [string, Engine])[] {
   return [sqlite(), postgres()].map((engine) => [engine.name, engine]);
-}
-
-/** SQLite's store in the form that the engines will share. */
-function asPort(db: ReturnType<typeof openSqlite>): Db {
-  return Object.assign(Object.create(db) as ReturnType<typeof openSqlite>, {
-    tx: <T>(_: number | readonly number[] | null, work: (tx: Tx) => Promise<T>) => db.tx(work),
-    close: once(() => db.close()),
-  });
 }
 
 function once(close: () => Promise<void>): () => Promise<void> {

@@ -4,7 +4,7 @@
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { Db } from "../../../src/store/postgres/port.ts";
+import type { Db } from "../../../src/store/db.ts";
 import { engines } from "./engines.ts";
 
 type Step =

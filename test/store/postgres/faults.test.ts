@@ -1,9 +1,8 @@
 /** Connections end at any moment, and transactions of other nodes are in the way. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import type { Tx } from "../../../src/store/db.ts";
+import type { Db, Tx } from "../../../src/store/db.ts";
 import type { Timeouts } from "../../../src/store/postgres/limits.ts";
 import { openPostgres } from "../../../src/store/postgres/open.ts";
-import type { Db } from "../../../src/store/postgres/port.ts";
 import { createDatabase, missingPostgres, type TestDatabase } from "../../support/postgres/database.ts";
 import { startProxy, type TestProxy } from "../../support/postgres/proxy.ts";
 import { outcomes } from "../support.ts";

@@ -3,8 +3,8 @@
  * once.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import type { Db } from "../../../src/store/db.ts";
 import { openPostgres } from "../../../src/store/postgres/open.ts";
-import type { Db } from "../../../src/store/postgres/port.ts";
 import { createDatabase, missingPostgres, type TestDatabase } from "../../support/postgres/database.ts";
 import { startProxy, type TestProxy } from "../../support/postgres/proxy.ts";
 import { outcomes } from "../support.ts";

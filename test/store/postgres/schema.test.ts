@@ -1,8 +1,8 @@
 /** PostgreSQL's tables are those of SQLite, and the ledger's rows are final. */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Db } from "../../../src/store/db.ts";
 import { openPostgres } from "../../../src/store/postgres/open.ts";
-import type { Db } from "../../../src/store/postgres/port.ts";
 import { migrate } from "../../../src/store/sqlite/migrate.ts";
 import { createDatabase, missingPostgres, type TestDatabase } from "../../support/postgres/database.ts";
 import { outcomes } from "../support.ts";

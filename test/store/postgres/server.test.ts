@@ -1,7 +1,7 @@
 /** The server itself is killed or frozen under load, and comes back. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import type { Db } from "../../../src/store/db.ts";
 import { openPostgres } from "../../../src/store/postgres/open.ts";
-import type { Db } from "../../../src/store/postgres/port.ts";
 import { type Cluster, startCluster } from "../../support/postgres/cluster.ts";
 import { createDatabase, missingPrograms, type TestDatabase } from "../../support/postgres/database.ts";
 import { outcomes } from "../support.ts";
