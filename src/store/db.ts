@@ -106,5 +106,5 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** Committed, but the store failed before it was certain to last: it may or may not be there after the next start. */
+/** The store failed during a commit. Whether the transaction is kept is unknown until the store works again. */
 export class OutcomeUnknown extends StoreUnavailable {}
