@@ -230,12 +230,13 @@ describe("of a gateway", () => {
     await gateway.stop();
   });
 
-  /** Sends a request on its own connection and reads only the answer's first bytes. */
+  /** Sends a request on its own connection, and reads only the answer's first bytes: at least `least`. */
   function unread(
     method: string,
     path: string,
     headers: Record<string, string> = {},
     body = "",
+    least = 1,
   ): Promise<{ status: number; socket: Socket }> {
     const { host, hostname, port } = new URL(gateway.url);
     const socket = connect({ host: hostname, port: Number(port) });
@@ -245,9 +246,13 @@ describe("of a gateway", () => {
     socket.write(`${method} ${path} HTTP/1.1\r\n${head.join("")}\r\n${body}`);
     return new Promise((resolve, reject) => {
       socket.once("error", reject);
-      socket.once("data", (data) => {
+      let received = "";
+      socket.on("data", function read(data) {
+        received += data.toString("latin1");
+        if (received.length < least) return;
+        socket.off("data", read);
         socket.pause();
-        resolve({ status: Number(data.toString("latin1").slice(9, 12)), socket });
+        resolve({ status: Number(received.slice(9, 12)), socket });
       });
     });
   }
@@ -318,6 +323,9 @@ describe("of a gateway", () => {
       headers["mcp-session-id"] = answer.headers.get("mcp-session-id") ?? "";
     });
 
+    /** More than the head of an answer, which a stream sends before the answer is there. */
+    const HEAD_BYTES = 16_384;
+
     test.each([
       ["at once", {}],
       ["by a stream", { _meta: { progressToken: 1 } }],
@@ -326,7 +334,7 @@ describe("of a gateway", () => {
       for (let id = 1; id <= 6; id++) {
         const asked = { uri: `vault://${document}`, ...params };
         const message = JSON.stringify({ jsonrpc: "2.0", id, method: "resources/read", params: asked });
-        const { status, socket } = await unread("POST", "/mcp", headers, message);
+        const { status, socket } = await unread("POST", "/mcp", headers, message, HEAD_BYTES);
         expect(status).toBe(200);
         open.push(socket);
       }
