@@ -77,7 +77,9 @@ describe("the checker allows", () => {
     ["sqlite-vec in the engine", "store/sqlite/vec.ts", 'import { getLoadablePath } from "sqlite-vec";'],
     ["PostgreSQL's driver in its file", "store/postgres/driver.ts", 'import pg from "pg";'],
     ["shared rows in a worker", "vault/prepare/a.ts", 'import { keyOf } from "../rows/keys.ts";'],
-    ["a boundary in a worker", "vault/index-reader.ts", 'import { a } from "../access/memory-scope.ts";'],
+    ["the engine of the index in its worker", "vault/worker.ts", 'import { a } from "./index-sqlite.ts";'],
+    ["the index's port in a search", "vault/search/a.ts", 'import { a } from "../index-store.ts";'],
+    ["a boundary in a worker", "vault/index-sqlite.ts", 'import { a } from "../access/memory-scope.ts";'],
     ["the workers' folders elsewhere", "vault/vault.ts", 'import { a } from "./terms/words.ts";'],
     ["other packages", "limits/bucket.ts", 'import { Type } from "typebox";'],
     [
@@ -211,6 +213,24 @@ describe("the checker refuses", () => {
       ([name = "", path = "", target = ""]) =>
         [`${name} in a worker`, path, `import { a } from "${target}";`, "vault's workers may not"] as const,
     ),
+    [
+      "the engine of the index in a search",
+      "vault/search/a.ts",
+      'import { a } from "../index-sqlite.ts";',
+      "may not know the engine",
+    ],
+    [
+      "the engine's tables among segments",
+      "vault/segments/a.ts",
+      'import { a } from "../rows/vector-table.ts";',
+      "may not know the engine",
+    ],
+    [
+      "SQLite elsewhere in the vault",
+      "vault/index-reader.ts",
+      'import { Database } from "bun:sqlite";',
+      "the package bun:sqlite",
+    ],
     ["Bun in the framework", "agents/a.ts", 'import { sleep } from "bun";', "the package bun"],
     ["a default export", "base/a.ts", "export default 1;", "default export"],
     ["a default export by name", "base/a.ts", "const a = 1;\nexport { a as default };", "default export"],

@@ -1,4 +1,5 @@
-import { IndexReader } from "./index-reader.ts";
+import { SqliteIndex } from "./index-sqlite.ts";
+import { type IndexStore, IndexUnreadable } from "./index-store.ts";
 import {
   type CacheMessage,
   type JobFailure,
@@ -14,7 +15,8 @@ import {
 import { prepareDocument } from "./prepare/prepare.ts";
 import { UnreadableDocument } from "./read/read.ts";
 import { search } from "./search/search.ts";
-import { lexicalVectors, nextMerge, withoutDocument } from "./segments/plan-merge.ts";
+import { type LiveSegment, lexicalVectors, nextMerge, withoutDocument } from "./segments/plan-merge.ts";
+import { SegmentCache } from "./segments/segment-cache.ts";
 
 /**
  * A vault worker: a thread with its own read connection, so that neither searches nor long documents block the main
@@ -22,19 +24,26 @@ import { lexicalVectors, nextMerge, withoutDocument } from "./segments/plan-merg
  */
 declare const self: Worker;
 
-let index: IndexReader | null = null;
+interface OpenIndex {
+  readonly store: IndexStore;
+  readonly cache: SegmentCache;
+}
+
+let index: OpenIndex | null = null;
+/** Settled once the jobs received so far are done: the next one begins only then. */
+let done: Promise<void> = Promise.resolve();
 
 self.onmessage = (first: MessageEvent<WorkerSetup>) => {
   const setup = first.data;
   self.onmessage = ({ data }: MessageEvent<JobMessage | CacheMessage | typeof LEAVE>) => {
-    if (data === LEAVE) leave();
-    else if (data.job === "cache") index?.changeCache(data.update);
-    else void answer(data, setup);
+    if (data === LEAVE) void leave();
+    else if (data.job === "cache") index?.cache.change(data.update);
+    else done = done.then(() => answer(data, setup));
   };
 };
 
-function leave(): void {
-  index?.close();
+async function leave(): Promise<void> {
+  await index?.store.close();
   index = null;
   self.postMessage(LEAVE);
 }
@@ -47,7 +56,7 @@ async function answer(message: JobMessage, setup: WorkerSetup): Promise<void> {
     outcome = { ok: false, failure: failureOf(error) };
   }
   if (message.job === "search") tidyUp();
-  const reply: JobReply = { id: message.id, ...outcome, cache: index?.cacheReport() ?? null };
+  const reply: JobReply = { id: message.id, ...outcome, cache: index?.cache.report() ?? null };
   self.postMessage(reply, outcome.ok ? buffersOf(message.job, outcome.answer) : []);
 }
 
@@ -61,7 +70,7 @@ const COLLECT_ABOVE_BYTES = 32 * 1024 * 1024;
 let sinceCollected = 0;
 
 function tidyUp(): void {
-  if (++sinceCollected < COLLECT_EVERY || (index?.segmentBytes ?? 0) < COLLECT_ABOVE_BYTES) return;
+  if (++sinceCollected < COLLECT_EVERY || (index?.cache.byteLength ?? 0) < COLLECT_ABOVE_BYTES) return;
   sinceCollected = 0;
   Bun.gc(false);
 }
@@ -75,35 +84,46 @@ function buffersOf(job: JobName, given: unknown): ArrayBuffer[] {
   );
 }
 
-/** On demand: a worker that prepares documents needs no database. */
-function open(setup: WorkerSetup): IndexReader {
-  index ??= new IndexReader(setup.database, setup.extension);
+/** On demand: a worker that prepares documents needs no index. */
+function open({ database, extension }: WorkerSetup): OpenIndex {
+  index ??= { store: new SqliteIndex(database, extension), cache: new SegmentCache() };
   return index;
 }
 
 type JobResult = VaultJobs[JobName]["answer"];
 
-function run(reader: () => IndexReader, { job, request }: JobMessage): Promise<JobResult> | JobResult {
+function run(opened: () => OpenIndex, { job, request }: JobMessage): Promise<JobResult> | JobResult {
   switch (job) {
     case "search":
-      return search(reader(), request);
+      return search(opened().store, opened().cache, request);
     case "prepare":
       return prepareDocument(request);
     case "without":
-      return reader().snapshot(() => withoutDocument(reader(), request.scopeId, request.document));
+      return onLive(opened(), request.scopeId, (live) => withoutDocument(live, request.document));
     case "compact":
-      return reader().snapshot(() => nextMerge(reader(), request.scopeId, request.isQuiet));
+      return onLive(opened(), request.scopeId, (live) => nextMerge(live, request.isQuiet));
     case "vectors":
-      return reader().snapshot(() => lexicalVectors(reader(), request.scopeId, request.keys));
+      return onLive(opened(), request.scopeId, (live) => lexicalVectors(live, request.keys));
   }
 }
 
-const STORE = /^SQLITE_(BUSY|LOCKED|IOERR|CORRUPT|NOTADB|CANTOPEN|NOMEM|PROTOCOL|FULL)/;
+/** Runs `work` on the live segments of a scope. */
+function onLive<Result>(
+  { store, cache }: OpenIndex,
+  scopeId: number,
+  work: (live: readonly LiveSegment[]) => Result,
+): Promise<Result> {
+  return store.read(async (state) => {
+    const ids = (await state.segments({ scopeId })).map(({ id }) => id);
+    const segments = await cache.load(state, ids);
+    return work(segments.map((segment, at) => ({ id: ids[at] as number, segment })));
+  });
+}
 
 function failureOf(error: unknown): JobFailure {
   if (error instanceof UnreadableDocument)
     return { message: error.message, field: error.field, isStore: false };
-  const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+  if (error instanceof IndexUnreadable) return { message: error.message, field: null, isStore: true };
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return { message, field: null, isStore: STORE.test(code) };
+  return { message, field: null, isStore: false };
 }

@@ -49,7 +49,7 @@ const TYPES_ALONE = ["http/api.ts"];
 /** Packages that may be imported only in some places. Places are globs below `src`; the first matching row counts. */
 const PACKAGES: readonly { readonly packages: RegExp; readonly places: readonly string[] }[] = [
   { packages: /^(elysia|@elysiajs\/.+|@elysia\/.+)$/, places: ["http/**"] },
-  { packages: /^bun:sqlite$/, places: ["store/**", "vault/index-*.ts"] },
+  { packages: /^bun:sqlite$/, places: ["store/**", "vault/index-sqlite.ts"] },
   { packages: /^@modelcontextprotocol\/.+$/, places: ["mcp/**", "connectors/mcp-upstream/**"] },
   { packages: /^@ai-sdk\/provider$/, places: ["models/**", "agents/**", "tasks/**", "dialects/**"] },
   { packages: /^@ai-sdk\/.+$/, places: ["models/providers/**"] },
@@ -78,7 +78,10 @@ const BUN_ONLY = /^bun(:.+)?$/;
  * The code that runs in the vault's workers, and everything in `src` that it may import. A worker must load quickly,
  * hold no secret and write nothing.
  */
-const WORKER = ["vault/{read,prepare,search,segments,terms}/**", "vault/{worker,index-reader}.ts"];
+const WORKER = [
+  "vault/{read,prepare,search,segments,terms}/**",
+  "vault/{worker,index-store,index-sqlite}.ts",
+];
 const WORKER_MAY_IMPORT = [
   ...WORKER,
   "base/**",
@@ -87,6 +90,10 @@ const WORKER_MAY_IMPORT = [
   "reading/job-errors.ts",
   "vault/rows/{keys,pages,vector-table}.ts",
 ];
+
+/** In the workers, the code of one engine. Only the worker, which opens the index, may know which engine it is. */
+const ENGINE = ["vault/index-sqlite.ts", "vault/rows/vector-table.ts"];
+const OPENS_ENGINE = ["vault/worker.ts", ...ENGINE];
 
 /**
  * The code that checks evidence, here and in an auditor's browser. It may use nothing of Bun or Node, and nothing
@@ -180,8 +187,13 @@ function refuseGlobals({ path, text }: SourceFile): string | undefined {
 }
 
 function refuseInWorker(path: string, target: string): string | undefined {
-  if (!matches(path, WORKER) || matches(target, WORKER_MAY_IMPORT)) return undefined;
-  return `imports ${target}: what runs in the vault's workers may not`;
+  if (!matches(path, WORKER)) return undefined;
+  if (matches(target, ENGINE) && !matches(path, OPENS_ENGINE)) {
+    return `imports ${target}: what loads and ranks in the vault's workers may not know the engine`;
+  }
+  return matches(target, WORKER_MAY_IMPORT)
+    ? undefined
+    : `imports ${target}: what runs in the vault's workers may not`;
 }
 
 function matches(path: string, places: readonly string[]): boolean {

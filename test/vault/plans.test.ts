@@ -4,9 +4,11 @@ import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { getLoadablePath } from "sqlite-vec";
 import type { Sql } from "../../src/store/db.ts";
 import { databasePath } from "../../src/store/directory.ts";
-import { IndexReader } from "../../src/vault/index-reader.ts";
+import { SqliteIndex } from "../../src/vault/index-sqlite.ts";
 import { listDocuments } from "../../src/vault/rows/documents.ts";
 import { listScopes } from "../../src/vault/rows/scopes.ts";
+import { loadReach } from "../../src/vault/search/reach.ts";
+import { SegmentCache } from "../../src/vault/segments/segment-cache.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { write } from "../support/vault.ts";
 import { openFile } from "./files-support.ts";
@@ -69,26 +71,31 @@ const scopeSteps = (boundary: readonly string[], after?: string) =>
   askedSteps((sql) => listScopes(sql, 1, boundary, 10, after), /TEMP B-TREE/);
 
 /** The steps of all statements by which a search reads. */
-function searchSteps(boundary: readonly string[]): string[] {
+async function searchSteps(boundary: readonly string[]): Promise<string[]> {
   const statements: string[] = [];
   const original = Database.prototype.query;
   const spy = spyOn(Database.prototype, "query").mockImplementation(function (this: Database, sql: string) {
     statements.push(sql);
     return original.call(this, sql);
   } as typeof original);
+  const index = new SqliteIndex(databasePath(gateway.dataDir), getLoadablePath());
+  const question = { space: 1, vector: VECTOR };
   try {
-    const reader = new IndexReader(databasePath(gateway.dataDir), getLoadablePath());
-    const { scopes, segments } = reader.reach(1, boundary);
-    const keys = segments.flatMap((segment) => Array.from(segment.keys));
-    expect(keys.length).toBeGreaterThan(0);
-    reader.documentsWith(scopes, [SOURCE]);
-    expect(reader.passages(keys).size).toBe(keys.length);
-    expect(reader.similarities(1, VECTOR, keys).size).toBe(keys.length);
-    expect(reader.nearest(1, VECTOR, scopes, 10).length).toBe(keys.length);
-    reader.text(1, 0, 10);
-    reader.close();
+    await index.read(async (state) => {
+      const { scopes, segments } = await loadReach(state, new SegmentCache(), { workspaceId: 1, boundary });
+      const keys = segments.flatMap((segment) => Array.from(segment.keys));
+      expect(keys.length).toBeGreaterThan(0);
+      await state.documentsWith(scopes, [SOURCE]);
+      expect((await state.updatedAt(keys)).size).toBe(keys.length);
+      const passages = await state.passages(keys);
+      expect(passages.size).toBe(keys.length);
+      expect([...passages.values()].every(({ scope, text }) => text === `Text of ${scope}.`)).toBe(true);
+      expect((await state.similarities(question, keys)).size).toBe(keys.length);
+      expect((await state.nearest(question, scopes, 10, () => true)).length).toBe(keys.length);
+    });
   } finally {
     spy.mockRestore();
+    await index.close();
   }
   return [...new Set(statements)].flatMap((sql) => stepsOf(sql));
 }
@@ -115,8 +122,8 @@ const WALK = "SEARCH s USING COVERING INDEX vault_scopes_by_path (workspace_id=?
 const BOUNDARIES = [["support"], ["support/north", "legal", "sales"]];
 
 describe.each(BOUNDARIES)("inside %s", (...boundary) => {
-  test("a search looks up scopes by their paths, and everything else by them", () => {
-    const steps = searchSteps(boundary);
+  test("a search looks up scopes by their paths, and everything else by them", async () => {
+    const steps = await searchSteps(boundary);
     expect(forbidden(steps)).toEqual([]);
     expect(steps.filter((step) => step.includes("AND path=?"))).toHaveLength(1);
     expect(steps.filter((step) => step.includes("AND path>? AND path<?"))).toHaveLength(1);
@@ -149,8 +156,8 @@ describe.each(BOUNDARIES)("inside %s", (...boundary) => {
 });
 
 describe("of a whole workspace", () => {
-  test("a search scans only its scopes", () => {
-    expect(forbidden(searchSteps(["/"]))).toEqual([WALK]);
+  test("a search scans only its scopes", async () => {
+    expect(forbidden(await searchSteps(["/"]))).toEqual([WALK]);
   });
 
   test.each([[[]], [["before"]]] as const)(

@@ -1,6 +1,6 @@
 import type { WordRanking } from "./bm25.ts";
 import { byScore, type Scored, type ScoredAt } from "./top-k.ts";
-import type { VectorSource } from "./vector-source.ts";
+import type { VectorKind } from "./vector-source.ts";
 
 /**
  * The highest spelling similarity of a passage that shares no word with the question: 0.42 in 1.3 million pairs from
@@ -20,57 +20,58 @@ export interface Candidate extends Scored {
   readonly recency: number | null;
 }
 
-export interface FuseOptions {
-  /** The number of results requested. */
-  readonly topK: number;
-  /** The number of passages considered. */
-  readonly pool: number;
-  readonly only: ReadonlySet<number> | null;
-}
-
 /**
  * Combines keyword and vector results: each passage's share of the best keyword score and its similarity, weighted (a
  * convex combination, Bruch et al. 2023).
  */
-export function fuse(
-  byWords: readonly ScoredAt[],
-  ranking: WordRanking,
-  vectors: VectorSource,
-  { topK, pool, only }: FuseOptions,
-): Candidate[] {
-  const words = new Map(byWords.map(({ key, score }) => [key, score]));
-  const similar = vectors.similarities(byWords);
-  const candidates = combine(words, similar, vectors);
-  const last = candidates[topK - 1];
-  // Passages not found by words can only become results if these are weak. With a model's vectors they always can.
-  const isSure = last !== undefined && last.score >= vectors.weight * MOST_WITHOUT_SHARED_WORD;
-  if (isSure && !vectors.isModel) return candidates;
-  for (const { key, score } of vectors.nearest(pool, only)) {
-    similar.set(key, score);
-    if (!words.has(key)) words.set(key, ranking.scoreOf(key));
-  }
-  const all = combine(words, similar, vectors);
-  if (vectors.isModel) return all;
-  return all.filter(({ keyword, vector }) => keyword > 0 || (vector ?? 0) > LEAST_SIMILARITY);
-}
+export class Fusion {
+  readonly #kind: VectorKind;
+  readonly #words: Map<number, number>;
+  readonly #similar: Map<number, number>;
 
-function combine(
-  words: ReadonlyMap<number, number>,
-  similar: ReadonlyMap<number, number>,
-  { weight, isModel }: VectorSource,
-): Candidate[] {
-  let highest = 0;
-  for (const score of words.values()) highest = Math.max(highest, score);
-  // A model's similarities are close together, so they are scaled to the range found.
-  const [low, high] = isModel ? rangeOf(similar.values()) : [0, 1];
-  return [...words]
-    .map(([key, keyword]) => {
-      const vector = similar.get(key) ?? null;
-      const near = vector === null ? 0 : high <= low ? 1 : Math.max(0, (vector - low) / (high - low));
-      const share = highest === 0 ? 0 : keyword / highest;
-      return { key, keyword, vector, recency: null, score: (1 - weight) * share + weight * near };
-    })
-    .sort(byScore);
+  /** `similar`: similarities of the passages that were found by words. Others are added to it. */
+  constructor(byWords: readonly ScoredAt[], similar: Map<number, number>, kind: VectorKind) {
+    this.#kind = kind;
+    this.#words = new Map(byWords.map(({ key, score }) => [key, score]));
+    this.#similar = similar;
+  }
+
+  /** The passages that were found by words; null if another passage could be among the best `topK`. */
+  withoutOthers(topK: number): Candidate[] | null {
+    // Passages not found by words can only become results if these are weak. With a model's vectors they always can.
+    if (this.#kind.isModel) return null;
+    const candidates = this.#combine();
+    const last = candidates[topK - 1];
+    const isSure = last !== undefined && last.score >= this.#kind.weight * MOST_WITHOUT_SHARED_WORD;
+    return isSure ? candidates : null;
+  }
+
+  /** Together with the passages that were found by vectors. */
+  with(nearest: readonly Scored[], ranking: WordRanking): Candidate[] {
+    for (const { key, score } of nearest) {
+      this.#similar.set(key, score);
+      if (!this.#words.has(key)) this.#words.set(key, ranking.scoreOf(key));
+    }
+    const all = this.#combine();
+    if (this.#kind.isModel) return all;
+    return all.filter(({ keyword, vector }) => keyword > 0 || (vector ?? 0) > LEAST_SIMILARITY);
+  }
+
+  #combine(): Candidate[] {
+    const { weight, isModel } = this.#kind;
+    let highest = 0;
+    for (const score of this.#words.values()) highest = Math.max(highest, score);
+    // A model's similarities are close together, so they are scaled to the range found.
+    const [low, high] = isModel ? rangeOf(this.#similar.values()) : [0, 1];
+    return [...this.#words]
+      .map(([key, keyword]) => {
+        const vector = this.#similar.get(key) ?? null;
+        const near = vector === null ? 0 : high <= low ? 1 : Math.max(0, (vector - low) / (high - low));
+        const share = highest === 0 ? 0 : keyword / highest;
+        return { key, keyword, vector, recency: null, score: (1 - weight) * share + weight * near };
+      })
+      .sort(byScore);
+  }
 }
 
 function rangeOf(values: Iterable<number>): [low: number, high: number] {

@@ -1,33 +1,35 @@
-import type { IndexReader, PassageRow } from "../index-reader.ts";
+import type { IndexState, StoredPassage } from "../index-store.ts";
 import type { FoundPassage, Metadata, SearchMode, SearchRequest } from "../messages.ts";
 import { documentOf } from "../rows/keys.ts";
 import type { Candidate } from "./fuse.ts";
 import { NearDuplicates } from "./near-duplicates.ts";
 
-/** Passages read at a time while results are collected. */
-const BATCH = 12;
+/** Passages read at least, twice as many each time: near-duplicates leave a few results missing, or many. */
+const LEAST_AT_ONCE = 4;
 
 /** Selects results from candidates in order, without near-duplicates of better ones, within the character budget. */
-export function gather(
-  index: IndexReader,
+export async function gather(
+  state: IndexState,
   request: SearchRequest,
   candidates: readonly Candidate[],
   mode: SearchMode,
-): FoundPassage[] {
+): Promise<FoundPassage[]> {
   const { topK, maxCharacters } = request;
   const shown = new NearDuplicates(topK);
-  const offered: { candidate: Candidate; row: PassageRow; text: string }[] = [];
-  for (let from = 0; from < candidates.length && !shown.isFull; from += BATCH) {
-    const batch = candidates.slice(from, from + BATCH);
-    const rows = index.passages(batch.map(({ key }) => key));
+  const offered: { candidate: Candidate; passage: StoredPassage }[] = [];
+  let least = LEAST_AT_ONCE;
+  for (let from = 0; from < candidates.length && !shown.isFull; ) {
+    const batch = candidates.slice(from, from + Math.max(shown.missing, least));
+    if (from > 0) least *= 2;
+    from += batch.length;
+    const passages = await state.passages(batch.map(({ key }) => key));
     for (const candidate of batch) {
       if (shown.isFull) break;
-      const row = rows.get(candidate.key);
-      if (!row) throw new Error("a passage of the index is not in the store");
-      const document = documentOf(candidate.key);
-      const text = index.text(document, row.start, row.end);
-      offered.push({ candidate, row, text });
-      shown.offer({ document, start: row.start, end: row.end, text });
+      const passage = passages.get(candidate.key);
+      if (!passage) throw new Error("a passage of the index is not in the store");
+      offered.push({ candidate, passage });
+      const { start, end, text } = passage;
+      shown.offer({ document: documentOf(candidate.key), start, end, text });
     }
   }
   const ranks = request.explain ? ranksOf(candidates) : null;
@@ -36,16 +38,16 @@ export function gather(
   for (const { index: place, duplicates } of shown.chosen()) {
     const item = offered[place];
     if (!item) continue;
-    const text = withinBudget(item.text, left, found.length === 0);
+    const text = withinBudget(item.passage.text, left, found.length === 0);
     if (text === "") break;
     left -= text.length;
     found.push({
-      ...view(item.row, text),
+      ...view(item.passage, text),
       score: item.candidate.score,
       explain: ranks && {
         ...ranks(item.candidate, mode),
         recency: item.candidate.recency,
-        duplicates: duplicates.map((other) => offered[other]?.row.chunk_id ?? ""),
+        duplicates: duplicates.map((other) => offered[other]?.passage.chunkId ?? ""),
       },
     });
   }
@@ -63,17 +65,19 @@ function withinBudget(text: string, left: number, isFirst: boolean): string {
   return (space > left / 2 ? cut.slice(0, space) : cut).replace(/[\ud800-\udbff]$/, "");
 }
 
-function view(row: PassageRow, text: string): Omit<FoundPassage, "score" | "explain"> {
+function view(passage: StoredPassage, text: string): Omit<FoundPassage, "score" | "explain"> {
+  const { documentId, chunkId, title, scope, sourceUri, start, metadata } = passage;
+  const end = start + text.length;
   return {
-    documentId: row.document_id,
-    chunkId: row.chunk_id,
-    title: row.title,
+    documentId,
+    chunkId,
+    title,
     text,
-    scope: row.scope,
-    sourceUri: row.source_uri,
-    start: row.start,
-    end: row.start + text.length,
-    metadata: JSON.parse(row.metadata) as Metadata,
+    scope,
+    sourceUri,
+    start,
+    end,
+    metadata: JSON.parse(metadata) as Metadata,
   };
 }
 

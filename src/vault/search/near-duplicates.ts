@@ -50,7 +50,12 @@ export class NearDuplicates {
   }
 
   get isFull(): boolean {
-    return this.#taken.size >= this.#limit;
+    return this.missing === 0;
+  }
+
+  /** How many more passages can be selected. */
+  get missing(): number {
+    return this.#limit - this.#taken.size;
   }
 
   offer(passage: CandidatePassage): void {

@@ -1,4 +1,3 @@
-import type { IndexReader } from "../index-reader.ts";
 import type { SegmentChange } from "../messages.ts";
 import { documentOf } from "../rows/keys.ts";
 import { SEGMENT_LIMIT, type Segment } from "./segment.ts";
@@ -9,16 +8,17 @@ export const SEGMENTS_OF_A_SIZE = 8;
 
 const NO_CHANGE: SegmentChange = { removed: [], added: [] };
 
-interface LiveSegment {
+/** A segment of the scope that is to change. */
+export interface LiveSegment {
   readonly id: number;
   readonly segment: Segment;
 }
 
 /** A scope's segments without one document: those that contained it, rebuilt. */
-export function withoutDocument(index: IndexReader, scopeId: number, document: number): SegmentChange {
+export function withoutDocument(live: readonly LiveSegment[], document: number): SegmentChange {
   const removed: number[] = [];
   const added: Uint8Array[] = [];
-  for (const { id, segment } of index.segmentsOf(scopeId)) {
+  for (const { id, segment } of live) {
     if (!segment.keys.some((key) => documentOf(key) === document)) continue;
     removed.push(id);
     const rest = mergeSegments([segment], (key) => documentOf(key) === document);
@@ -31,20 +31,20 @@ export function withoutDocument(index: IndexReader, scopeId: number, document: n
  * The next merge that a scope needs, or none. While documents arrive, sizes grow in steps of eight, so each passage
  * is merged three or four times in all. Once the scope is quiet (`isQuiet`), everything that fits is merged into one.
  */
-export function nextMerge(index: IndexReader, scopeId: number, isQuiet: boolean): SegmentChange {
-  const small = index.segmentsOf(scopeId).filter(({ segment }) => segment.keys.length * 2 <= SEGMENT_LIMIT);
+export function nextMerge(live: readonly LiveSegment[], isQuiet: boolean): SegmentChange {
+  const small = live.filter(({ segment }) => segment.keys.length * 2 <= SEGMENT_LIMIT);
   if (isQuiet) {
     return mergeOf(
       fitting(small.sort((left, right) => left.segment.keys.length - right.segment.keys.length)),
     );
   }
   const sizes = new Map<number, LiveSegment[]>();
-  for (const live of small) {
-    const passages = live.segment.keys.length;
+  for (const each of small) {
+    const passages = each.segment.keys.length;
     const size = Math.floor(Math.log(passages) / Math.log(SEGMENTS_OF_A_SIZE));
     const group = sizes.get(size);
-    if (group) group.push(live);
-    else sizes.set(size, [live]);
+    if (group) group.push(each);
+    else sizes.set(size, [each]);
   }
   for (const group of sizes.values()) {
     if (group.length >= SEGMENTS_OF_A_SIZE) return mergeOf(fitting(group));
@@ -82,13 +82,11 @@ function passagesIn(bytes: Uint8Array): number {
 
 /** The `builtin/lexical` vectors stored in the scope's segments; undefined for passages that are in none. */
 export function lexicalVectors(
-  index: IndexReader,
-  scopeId: number,
+  live: readonly LiveSegment[],
   keys: readonly number[],
 ): (Float32Array | null | undefined)[] {
-  const segments = index.segmentsOf(scopeId).map(({ segment }) => segment);
   return keys.map((key) => {
-    for (const segment of segments) {
+    for (const { segment } of live) {
       const place = segment.placeOf(key);
       if (place >= 0) return segment.vector(place);
     }
