@@ -3,7 +3,7 @@ import type { RowSeals } from "./seals/seals.ts";
 /**
  * The store's interface: asynchronous, in SQL that SQLite and PostgreSQL share (`$1` parameters, `RETURNING`, `ON
  * CONFLICT`), with times as integer milliseconds and JSON as text. Specific to SQLite are only the vault's vector tables
- * (`vault/rows/spaces.ts`) and its index in the workers.
+ * (`vault/rows/vec0.ts`) and its index in the workers.
  */
 export type SqlValue = string | number | null | Uint8Array;
 

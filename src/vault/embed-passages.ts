@@ -2,9 +2,7 @@ import { takeWholeTurn } from "../base/inflow.ts";
 import { type Embedder, EmbeddingFailed, type EmbedOptions } from "../models/embed/embedder.ts";
 import type { Sql } from "../store/db.ts";
 import type { VaultParts } from "./parts.ts";
-import { PER_DOCUMENT } from "./rows/keys.ts";
-import type { Space } from "./rows/spaces.ts";
-import { vectorTable } from "./rows/vector-table.ts";
+import { vectorOfEqual } from "./rows/vec0.ts";
 import { embeddedText } from "./terms/embedded-text.ts";
 
 /** Lookups of equal passages before other calls get a turn: each blocks the event loop for about 30 µs. */
@@ -47,7 +45,7 @@ export async function vectorsOf(
   for (const [index, { hash, title, text }] of wanted.entries()) {
     const name = Buffer.from(hash).toString("base64");
     if (byHash.has(name) || asked.has(name)) continue;
-    const known = space && space.dimensions > 0 && (await knownVector(db, space, place, hash));
+    const known = space && space.dimensions > 0 && (await vectorOfEqual(db, space, place, hash));
     if (known) byHash.set(name, known);
     else asked.set(name, embeddedText(title, text));
     if (index % LOOKS_AT_ONCE === LOOKS_AT_ONCE - 1) {
@@ -76,20 +74,4 @@ async function ask(
     const after = await ask(embedder, texts.slice(refused + 1), options);
     return [...before, null, ...after];
   }
-}
-
-async function knownVector(
-  sql: Pick<Sql, "get">,
-  space: Space,
-  { workspaceId, scope }: PassageLocation,
-  hash: Uint8Array,
-): Promise<Float32Array | undefined> {
-  const row = await sql.get<{ embedding: Uint8Array }>(
-    `SELECT v.embedding FROM vault_chunks AS c
-     JOIN vault_documents AS d ON d.key = c.key / ${PER_DOCUMENT} AND d.state = 'live'
-     JOIN vault_scopes AS s ON s.id = d.scope_id AND s.workspace_id = $2 AND s.path = $3
-     JOIN ${vectorTable(space.id)} AS v ON v.passage = c.key WHERE c.hash = $1 LIMIT 1`,
-    [hash, workspaceId, scope],
-  );
-  return row && new Float32Array(row.embedding.slice().buffer);
 }

@@ -16,7 +16,8 @@ import {
   showDocument,
 } from "./rows/documents.ts";
 import { keyOf } from "./rows/keys.ts";
-import { insertVector, putDown, type Space } from "./rows/spaces.ts";
+import { putDown, type Space } from "./rows/spaces.ts";
+import { insertVector } from "./rows/vec0.ts";
 import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./terms/lexical.ts";
 import type { WriteParts, WriteRequest, WriteResult } from "./write.ts";
 

@@ -8,7 +8,7 @@ const SRC = join(import.meta.dir, "../../src");
 
 /** Code of the SQLite engine, or for its file: verification, and the vault's index and vectors. */
 const OF_SQLITE =
-  /^(store\/sqlite|ledger\/verify|console)\/|^vault\/(index-sqlite|rows\/(spaces|vector-table))\.ts$/;
+  /^(store\/sqlite|ledger\/verify|console)\/|^vault\/(index-sqlite|rows\/(vec0|vector-table))\.ts$/;
 const STATEMENT = /\b(SELECT|INSERT|UPDATE|DELETE|WHERE|ON CONFLICT)\b/;
 
 const REFUSED: readonly (readonly [construct: string, found: RegExp, instead: string])[] = [

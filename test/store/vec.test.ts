@@ -15,14 +15,8 @@ import { join } from "node:path";
 import { getLoadablePath } from "sqlite-vec";
 import type { SqliteDb } from "../../src/store/sqlite/open.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
-import {
-  BLOCK,
-  insertVector,
-  moveVectors,
-  type Space,
-  Spaces,
-  sparsePassages,
-} from "../../src/vault/rows/spaces.ts";
+import { type Space, Spaces } from "../../src/vault/rows/spaces.ts";
+import { BLOCK, insertVector, moveVectors, sparsePassages } from "../../src/vault/rows/vec0.ts";
 import { seeded } from "../faults/support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { tempDir } from "../support/process.ts";

@@ -1,13 +1,13 @@
 import type { Clock } from "../../base/clock.ts";
-import type { Db, Sql, SqlValue, Tx } from "../../store/db.ts";
+import type { Db, Tx } from "../../store/db.ts";
 import { keyOf, PER_DOCUMENT } from "./keys.ts";
-import { vectorTable } from "./vector-table.ts";
+import { createVectors, dropVectors } from "./vec0.ts";
 
 /** A set of comparable vectors: of one model, one dimension and one way of prompting it. */
 export interface Space {
   readonly id: number;
   readonly name: string;
-  /** Zero until the model has answered for the first time; there is no table until then. */
+  /** Zero until the model has answered for the first time; it has no vectors until then. */
   readonly dimensions: number;
   /**
    * `active` is searched, `filling` will replace it, `kept` is the previous one, in case of a change back, and
@@ -23,14 +23,8 @@ interface SpaceRow {
   readonly state: Space["state"];
 }
 
-/**
- * Vectors in a vec0 block. Larger blocks would reserve megabytes for every small scope and slow down single reads.
- */
-export const BLOCK = 32;
 /** Passages marked as missing in one transaction. */
 const SLICE = 2_000;
-/** Vectors of an obsolete space removed in one transaction. */
-const DROPPED_AT_ONCE = 64;
 
 /** A model's vectors differ in length from those stored: the model behind the name was changed. */
 export class WrongDimension extends Error {
@@ -97,22 +91,16 @@ export class Spaces {
     return this.#spaces.find(({ id }) => id === space.id) ?? space;
   }
 
-  /** Creates the space's table once its dimension is known. @throws WrongDimension if it has a different one */
+  /** Makes room for the space's vectors once their dimension is known. @throws WrongDimension if it has a different one */
   async dimension(space: Space, dimensions: number): Promise<void> {
     const known = this.fresh(space).dimensions;
     if (known !== 0 && known !== dimensions) {
       throw new WrongDimension(`the vectors of ${space.name} have ${known} numbers, not ${dimensions}`);
     }
     if (!this.isAvailable) return;
-    const table = vectorTable(space.id);
     await this.#db.tx(null, async (tx) => {
       tx.write("UPDATE vault_spaces SET dimensions = $2 WHERE id = $1", [space.id, dimensions]);
-      tx.write(
-        `CREATE VIRTUAL TABLE IF NOT EXISTS ${table} USING vec0 (passage INTEGER PRIMARY KEY,
-         scope INTEGER PARTITION KEY, embedding FLOAT[${dimensions}] DISTANCE_METRIC=cosine, chunk_size=${BLOCK})`,
-      );
-      // Without it, each insert reads the blocks of all partitions.
-      tx.write(`CREATE INDEX IF NOT EXISTS ${table}_scopes ON ${table}_chunks (partition00)`);
+      createVectors(tx, space, dimensions);
     });
     await this.#read();
   }
@@ -132,23 +120,14 @@ export class Spaces {
     const space = this.#spaces.find(({ state }) => state === "dropped");
     if (!space || !this.isAvailable) return false;
     const left = await this.#db.tx(null, async (tx) => {
-      if (space.dimensions > 0) {
-        const table = vectorTable(space.id);
-        const rows = await tx.all<{ passage: number }>(
-          `SELECT rowid AS passage FROM ${table}_rowids ORDER BY rowid LIMIT $1`,
-          [DROPPED_AT_ONCE],
-        );
-        for (const { passage } of rows) deleteVector(tx, space, passage);
-        if (rows.length > 0) return true;
-        tx.write(`DROP TABLE ${table}`);
-      }
+      if (space.dimensions > 0 && (await dropVectors(tx, space))) return true;
       const pending = await tx.run(
         `DELETE FROM vault_pending WHERE space_id = $1 AND chunk_key IN
          (SELECT chunk_key FROM vault_pending WHERE space_id = $1 ORDER BY chunk_key LIMIT $2)`,
         [space.id, SLICE],
       );
       if (pending === 0) tx.write("DELETE FROM vault_spaces WHERE id = $1", [space.id]);
-      // Without a table there is nothing to delete from.
+      // Its vectors are gone, with their table.
       else tx.write("UPDATE vault_spaces SET dimensions = 0 WHERE id = $1", [space.id]);
       return pending > 0;
     });
@@ -186,27 +165,9 @@ export class Spaces {
   }
 }
 
-export function insertVector(tx: Tx, space: Space, scopeId: number, key: number, vector: Float32Array): void {
-  const bytes: SqlValue = new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
-  tx.write(`INSERT INTO ${vectorTable(space.id)} (passage, scope, embedding) VALUES ($1, $2, $3)`, [
-    key,
-    scopeId,
-    bytes,
-  ]);
-}
-
-export async function hasVector(sql: Sql, space: Space, key: number): Promise<boolean> {
-  const row = await sql.get(`SELECT passage FROM ${vectorTable(space.id)} WHERE passage = $1`, [key]);
-  return row !== undefined;
-}
-
 /** Marks a passage's vector as missing. */
 export function putDown(tx: Tx, space: Space, key: number): void {
   tx.write("INSERT INTO vault_pending (space_id, chunk_key, retry_at) VALUES ($1, $2, 0)", [space.id, key]);
-}
-
-export function deleteVector(tx: Tx, space: Space, key: number): void {
-  tx.write(`DELETE FROM ${vectorTable(space.id)} WHERE passage = $1`, [key]);
 }
 
 export function deletePending(tx: Tx, space: Space, document: number): void {
@@ -215,48 +176,4 @@ export function deletePending(tx: Tx, space: Space, document: number): void {
     keyOf(document, 0),
     keyOf(document, PER_DOCUMENT - 1),
   ]);
-}
-
-/**
- * Passages whose vectors are in blocks at most half full, if more than half of the partition's places are free;
- * otherwise none. The newest block, which receives new vectors, is excluded.
- */
-export async function sparsePassages(sql: Sql, space: Space, scopeId: number): Promise<readonly number[]> {
-  const rows = await sql.all<{ validity: Uint8Array; rowids: Uint8Array }>(
-    `SELECT validity, rowids FROM ${vectorTable(space.id)}_chunks WHERE partition00 = $1 ORDER BY chunk_id`,
-    [scopeId],
-  );
-  const blocks = rows.map(passagesOf);
-  const held = blocks.reduce((sum, block) => sum + block.length, 0);
-  if (blocks.length * BLOCK <= 2 * held + BLOCK) return [];
-  return blocks.slice(0, -1).flatMap((block) => (block.length * 2 <= BLOCK ? block : []));
-}
-
-/** A block's passages: one bit for each place in use, lowest first, and a 64-bit passage key for each place. */
-function passagesOf({ validity, rowids }: { validity: Uint8Array; rowids: Uint8Array }): number[] {
-  const keys = new DataView(rowids.buffer, rowids.byteOffset, rowids.byteLength);
-  const held: number[] = [];
-  for (let place = 0; place < validity.length * 8; place++) {
-    if (((validity[place >> 3] ?? 0) >> (place & 7)) & 1)
-      held.push(Number(keys.getBigInt64(place * 8, true)));
-  }
-  return held;
-}
-
-/** Rewrites vectors into the partition's newest block. Deleted ones stay deleted. */
-export async function moveVectors(
-  tx: Tx,
-  space: Space,
-  scopeId: number,
-  keys: readonly number[],
-): Promise<void> {
-  for (const key of keys) {
-    const row = await tx.get<{ embedding: Uint8Array }>(
-      `SELECT embedding FROM ${vectorTable(space.id)} WHERE passage = $1`,
-      [key],
-    );
-    if (!row) continue;
-    deleteVector(tx, space, key);
-    insertVector(tx, space, scopeId, key, new Float32Array(row.embedding.slice().buffer));
-  }
 }

@@ -5,7 +5,8 @@ import { type PassageToEmbed, vectorsOf } from "../embed-passages.ts";
 import type { VaultParts } from "../parts.ts";
 import { readText } from "../rows/documents.ts";
 import { documentOf, PER_DOCUMENT } from "../rows/keys.ts";
-import { hasVector, insertVector, type Space, WrongDimension } from "../rows/spaces.ts";
+import { type Space, WrongDimension } from "../rows/spaces.ts";
+import { hasVector, insertVector } from "../rows/vec0.ts";
 import { LEXICAL_SPACE } from "../terms/lexical.ts";
 
 /** `BATCH`: passages sent to a model at once. `SLICE`: vectors written in one transaction. */

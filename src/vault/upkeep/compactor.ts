@@ -1,6 +1,6 @@
 import type { VaultParts } from "../parts.ts";
 import { swapSegments } from "../rows/documents.ts";
-import { BLOCK, moveVectors, sparsePassages } from "../rows/spaces.ts";
+import { BLOCK, moveVectors, sparsePassages } from "../rows/vec0.ts";
 import { SEGMENTS_OF_A_SIZE } from "../segments/plan-merge.ts";
 
 /** A scope without new documents for this long is merged completely. */

@@ -1,7 +1,8 @@
 import type { Sql, Tx } from "../../store/db.ts";
 import type { VaultParts } from "../parts.ts";
 import { keyOf } from "../rows/keys.ts";
-import { deletePending, deleteVector } from "../rows/spaces.ts";
+import { deletePending } from "../rows/spaces.ts";
+import { deleteVector } from "../rows/vec0.ts";
 
 /** Passages or pages removed in one transaction: about 2 ms, with vectors in two spaces. */
 const SLICE = 32;
