@@ -2,11 +2,13 @@ import { openWorkspaces } from "../access/workspaces.ts";
 import type { Config } from "../config/config.ts";
 import { LedgerHistories } from "../gate/ledger-histories.ts";
 import type { Metrics } from "../http/metrics.ts";
+import { SigningKeyFile } from "../ledger/keys/file.ts";
 import { openLedger } from "../ledger/open.ts";
 import { openSealedRows } from "../ledger/sealed-rows.ts";
 import { LedgerWatch } from "../ledger/watch.ts";
 import { Announcements } from "../notify/announce.ts";
 import { openWebhook } from "../notify/open.ts";
+import { WebhookSecretFile } from "../notify/secret.ts";
 import type { ReopenReason } from "../store/file-store.ts";
 import type { Platform } from "./platform.ts";
 import type { Store } from "./store.ts";
@@ -38,11 +40,12 @@ export async function openEvidence(
   const noticed = (kind: string) => metrics.storeDisturbances.inc({ kind });
   const ledgers = await openLedger({
     ...{ db, clock, random, log, nameOf, noticed, replaceLostKey },
-    ...{ directory: dataDir, config: config.ledger, workspaces: () => workspaces.list() },
+    ...{ keyStore: new SigningKeyFile(dataDir), config: config.ledger, workspaces: () => workspaces.list() },
   });
   const { ledger, heads } = ledgers;
   const { instance } = ledgers.keys;
-  const webhook = openWebhook({ config: notify, dataDir, db, clock, ids, random, log, instance });
+  const secretStore = new WebhookSecretFile(dataDir);
+  const webhook = await openWebhook({ config: notify, secretStore, db, clock, ids, random, log, instance });
   const announcements = new Announcements(webhook, nameOf);
   // Listens from now on, because the start itself writes entries and signs the first checkpoint of a ledger at once.
   ledgers.checkpoints.published.listen(({ workspaceId, head: { size, note } }) => {

@@ -9,13 +9,14 @@ import type { LedgerHeads } from "./heads/heads.ts";
 import { openHeads } from "./heads/open.ts";
 import { type LedgerKeys, openLedgerKeys } from "./keys/keys.ts";
 import { replaceLostKey } from "./keys/rotation.ts";
+import type { SigningKeyStore } from "./keys/signing-key.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { createProofs, type Proofs } from "./reading/proofs.ts";
 
 export interface OpenChainsParts {
   readonly db: Db;
-  /** The data directory, for the key. */
-  readonly directory: string;
+  /** Keeps the signing key. */
+  readonly keyStore: SigningKeyStore;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Pick<Log, "warn">;
@@ -56,14 +57,14 @@ export async function openChains(parts: OpenChainsParts): Promise<OpenChains> {
       },
     );
   }
-  markSigned(keys, log);
+  await markSigned(keys, log);
   return { ledger, heads, keys, proofs: createProofs({ db, heads, keys, nameOf }) };
 }
 
 /** A key file mounted read-only cannot be marked. The heads are on disk already, so the start continues. */
-function markSigned(keys: LedgerKeys, log: Pick<Log, "warn">): void {
+async function markSigned(keys: LedgerKeys, log: Pick<Log, "warn">): Promise<void> {
   try {
-    keys.markSigned();
+    await keys.markSigned();
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
     log.warn(

@@ -1,17 +1,21 @@
-import { openWebhookSecret } from "./secret.ts";
+import { openWebhookSecret, type WebhookSecretStore } from "./secret.ts";
 import { Webhook, type WebhookParts } from "./webhook.ts";
 
 export interface OpenWebhookParts extends Omit<WebhookParts, "url" | "secret"> {
   readonly config: { readonly webhook?: string; readonly secret?: string };
-  readonly dataDir: string;
+  readonly secretStore: WebhookSecretStore;
 }
 
 /**
  * The configured webhook; null if there is none.
- * @throws OperatorError if its secret file cannot be used
+ * @throws OperatorError if its secret cannot be used
  */
-export function openWebhook({ config, dataDir, ...parts }: OpenWebhookParts): Webhook | null {
+export async function openWebhook({
+  config,
+  secretStore,
+  ...parts
+}: OpenWebhookParts): Promise<Webhook | null> {
   if (config.webhook === undefined) return null;
-  const secret = openWebhookSecret({ configured: config.secret, dataDir, random: parts.random });
+  const secret = await openWebhookSecret({ configured: config.secret, secretStore, random: parts.random });
   return new Webhook({ ...parts, url: config.webhook, secret });
 }

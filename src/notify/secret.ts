@@ -3,34 +3,49 @@ import { type RandomSource, systemRandom } from "../base/ids.ts";
 import { makeKeyFile, readKeyFile } from "../store/key-file.ts";
 import { decodeSecret, encodeSecret } from "./signature.ts";
 
-export interface WebhookSecretPlace {
-  /** The setting `notify.secret`. If set, no file is read or created. */
+/** Keeps the secret that signs deliveries, unless the settings contain one. */
+export interface WebhookSecretStore {
+  /** The kept secret. The first call creates it. @throws OperatorError if it cannot be used */
+  readOrCreate(random: RandomSource): Promise<Uint8Array>;
+}
+
+export interface WebhookSecretParts {
+  /** The setting `notify.secret`. If set, nothing is read or created. */
   readonly configured: string | undefined;
-  readonly dataDir: string;
+  readonly secretStore: WebhookSecretStore;
   readonly random?: RandomSource;
 }
 
 const SECRET_FILE = "webhook.key";
 const SECRET_BYTES = 32;
 
-/**
- * The bytes that sign deliveries: from the setting, otherwise from `webhook.key` in the data directory, which the
- * first call creates (mode 0600) in the form that receivers expect.
- *
- * @throws OperatorError if the file cannot be used
- */
-export function openWebhookSecret({ configured, dataDir, random = systemRandom }: WebhookSecretPlace) {
+/** The bytes that sign deliveries. @throws OperatorError if the kept secret cannot be used */
+export async function openWebhookSecret(parts: WebhookSecretParts): Promise<Uint8Array> {
+  const { configured, secretStore, random = systemRandom } = parts;
   const given = configured === undefined ? undefined : decodeSecret(configured);
-  if (given) return given;
-  const path = join(dataDir, SECRET_FILE);
-  const known = readKeyFile(
-    path,
-    (content) => decodeSecret(content.trim()),
-    "restore it from a backup, or remove it: the next start creates a new one, which the receiver must then be given",
-  );
-  if (known) return known;
-  const made = new Uint8Array(SECRET_BYTES);
-  random(made);
-  makeKeyFile(path, `${encodeSecret(made)}\n`);
-  return made;
+  return given ?? secretStore.readOrCreate(random);
+}
+
+/**
+ * Keeps the secret in `webhook.key` in the data directory (mode 0600), in the form that receivers expect.
+ */
+export class WebhookSecretFile implements WebhookSecretStore {
+  readonly #path: string;
+
+  constructor(directory: string) {
+    this.#path = join(directory, SECRET_FILE);
+  }
+
+  async readOrCreate(random: RandomSource): Promise<Uint8Array> {
+    const known = readKeyFile(
+      this.#path,
+      (content) => decodeSecret(content.trim()),
+      "restore it from a backup, or remove it: the next start creates a new one, which the receiver must then be given",
+    );
+    if (known) return known;
+    const made = new Uint8Array(SECRET_BYTES);
+    random(made);
+    makeKeyFile(this.#path, `${encodeSecret(made)}\n`);
+    return made;
+  }
 }

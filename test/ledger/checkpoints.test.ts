@@ -5,6 +5,7 @@ import { systemRandom } from "../../src/base/ids.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { CheckpointFile } from "../../src/ledger/checkpoints/file.ts";
 import type { EntryDraft } from "../../src/ledger/entry.ts";
+import { SigningKeyFile } from "../../src/ledger/keys/file.ts";
 import { rotateKey } from "../../src/ledger/keys/rotation.ts";
 import { type OpenLedger, openLedger } from "../../src/ledger/open.ts";
 import { parseCheckpoints, parseSignedCheckpoint } from "../../src/ledger/proof/checkpoint.ts";
@@ -57,7 +58,7 @@ async function start(log: Log = silentLog): Promise<void> {
   db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS, rerunWork: true });
   open = await openLedger({
     db,
-    directory: directory.path,
+    keyStore: new SigningKeyFile(directory.path),
     config: { checkpointEvery: 8, checkpointSeconds: 10, checkpointFile: filePath(), payloadDays: 180 },
     clock,
     random: systemRandom,

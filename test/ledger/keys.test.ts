@@ -13,6 +13,7 @@ import {
 import { join } from "node:path";
 import { OperatorError } from "../../src/base/errors.ts";
 import { systemRandom } from "../../src/base/ids.ts";
+import { SigningKeyFile } from "../../src/ledger/keys/file.ts";
 import { type LedgerKeys, openLedgerKeys } from "../../src/ledger/keys/keys.ts";
 import { openChains } from "../../src/ledger/open-chains.ts";
 import { formatNote, parseNote, parseVerifierKey, signersOf } from "../../src/ledger/proof/note.ts";
@@ -37,7 +38,12 @@ afterEach(async () => {
   directory.remove();
 });
 
-const parts = () => ({ db, directory: directory.path, clock, random: systemRandom });
+const parts = () => ({
+  db,
+  keyStore: new SigningKeyFile(directory.path),
+  clock,
+  random: systemRandom,
+});
 const open = () => openLedgerKeys(parts());
 const file = (name = "ledger.key") => join(directory.path, name);
 const ed25519 = (publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array) =>
@@ -72,7 +78,7 @@ describe("a key that can't be used is refused", () => {
     await open();
     const other = tempDir();
     const foreign = openSqlite(join(other.path, "gatehouse.db"), { seals: SEALS, rerunWork: true });
-    await openLedgerKeys({ ...parts(), db: foreign, directory: other.path });
+    await openLedgerKeys({ ...parts(), db: foreign, keyStore: new SigningKeyFile(other.path) });
     writeFileSync(file(), readFileSync(join(other.path, "ledger.key")), { mode: 0o600 });
     await foreign.close();
     other.remove();
@@ -244,7 +250,7 @@ describe("a lost key", () => {
     "is not replaced while another key's file exists (%s): the database's keys were changed",
     async (mark) => {
       const keys = await open();
-      if (mark === "marked") keys.markSigned();
+      if (mark === "marked") await keys.markSigned();
       const content = readFileSync(file(), "utf8");
       const stranger = testSigner("stranger", 1).publicKey;
       await db.run("INSERT INTO ledger_keys (public_key, created_at) VALUES ($1, 0)", [stranger]);
@@ -270,7 +276,7 @@ describe("a lost key", () => {
 test("the file records that heads were signed, and so does the next key's", async () => {
   const keys = await open();
   expect([keys.use, (await open()).use]).toEqual(["none", "none"]);
-  keys.markSigned();
+  await keys.markSigned();
   expect([keys.use, (await open()).use]).toEqual(["node_head", "node_head"]);
   expect(statSync(file()).mode & 0o777).toBe(0o600);
   expect((await open()).verifierKeys("default")).toEqual(keys.verifierKeys("default"));

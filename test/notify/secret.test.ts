@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openWebhookSecret } from "../../src/notify/secret.ts";
+import { openWebhookSecret, WebhookSecretFile } from "../../src/notify/secret.ts";
 import { decodeSecret, encodeSecret } from "../../src/notify/signature.ts";
 import { tempDir } from "../support/process.ts";
 
@@ -12,29 +12,30 @@ beforeEach(() => {
 afterEach(() => directory.remove());
 
 const file = () => join(directory.path, "webhook.key");
-const secretOf = (configured?: string) => openWebhookSecret({ configured, dataDir: directory.path });
+const secretOf = (configured?: string) =>
+  openWebhookSecret({ configured, secretStore: new WebhookSecretFile(directory.path) });
 
-test("the first call creates a file that only its owner can read, and the next call reads it", () => {
-  const made = secretOf();
+test("the first call creates a file that only its owner can read, and the next call reads it", async () => {
+  const made = await secretOf();
   expect(made).toHaveLength(32);
   expect(statSync(file()).mode & 0o777).toBe(0o600);
   expect(readFileSync(file(), "utf8")).toBe(`${encodeSecret(made)}\n`);
-  expect(Buffer.from(secretOf())).toEqual(Buffer.from(made));
+  expect(Buffer.from(await secretOf())).toEqual(Buffer.from(made));
 });
 
-test("with a configured secret, no file is created", () => {
+test("with a configured secret, no file is created", async () => {
   const configured = encodeSecret(new Uint8Array(24).fill(1));
-  expect(Buffer.from(secretOf(configured))).toEqual(Buffer.alloc(24, 1));
+  expect(Buffer.from(await secretOf(configured))).toEqual(Buffer.alloc(24, 1));
   expect(existsSync(file())).toBe(false);
 });
 
-test("a file that others may read, or that contains no secret, is refused", () => {
+test("a file that others may read, or that contains no secret, is refused", async () => {
   writeFileSync(file(), encodeSecret(new Uint8Array(32)));
   chmodSync(file(), 0o644);
-  expect(() => secretOf()).toThrow("mode 0644");
+  await expect(secretOf()).rejects.toThrow("mode 0644");
   chmodSync(file(), 0o600);
   writeFileSync(file(), "whsec_short");
-  expect(() => secretOf()).toThrow("does not contain a key");
+  await expect(secretOf()).rejects.toThrow("does not contain a key");
 });
 
 test.each([

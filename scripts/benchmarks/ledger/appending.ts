@@ -3,6 +3,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { encodeEntry } from "../../../src/ledger/entry.ts";
+import { SigningKeyFile } from "../../../src/ledger/keys/file.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import { openChains } from "../../../src/ledger/open-chains.ts";
 import { type Connection, openWriter } from "../../../src/store/sqlite/connection.ts";
@@ -19,7 +20,7 @@ export async function openEmptyLedger(folder: string): Promise<Ledger> {
   await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, 'bench', 0)", [WORKSPACE]);
   const { ledger } = await openChains({
     log: silentLog,
-    ...{ db, directory: folder, clock: systemClock, random: systemRandom },
+    ...{ db, keyStore: new SigningKeyFile(folder), clock: systemClock, random: systemRandom },
     workspaces: () => [{ id: WORKSPACE, name: "bench" }],
     nameOf: () => "bench",
   });

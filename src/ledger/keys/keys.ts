@@ -1,12 +1,17 @@
 import { type KeyObject, sign } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
-import { OperatorError } from "../../base/errors.ts";
 import type { RandomSource } from "../../base/ids.ts";
-import type { Db, Sql, Tx } from "../../store/db.ts";
+import { type Db, type Sql, StoreUnavailable, type Tx } from "../../store/db.ts";
 import { keysDigest } from "../proof/node-head.ts";
 import { formatVerifierKey, keyIdOf, type NoteSignature } from "../proof/note.ts";
 import { sha256 } from "../tree-hash.ts";
-import { type KeyUse, publicBytes, type SigningKey, SigningKeyFile } from "./file.ts";
+import {
+  type KeyUse,
+  type NewSigningKey,
+  publicBytes,
+  type SigningKey,
+  type SigningKeyStore,
+} from "./signing-key.ts";
 
 /**
  * The key that signs this node's ledgers: one Ed25519 key for all workspaces. It signs each ledger under a separate
@@ -29,13 +34,13 @@ export interface LedgerKeys {
   readonly storedDigest: Uint8Array;
   /** The 32-byte public key that signed the stored heads: the lost one while it is being replaced. */
   readonly headKey: Uint8Array;
-  /** What the key has signed, according to its file. */
+  /** What the key has signed, according to its mark. */
   readonly use: KeyUse;
   /**
-   * Records in the file that the key signs the node's head, and moves a key that replaced a lost one to its final
-   * file name. MUST run once the node's head is on disk. @throws OperatorError if the file cannot be written
+   * Marks the key as one that signs the node's head, and completes the replacement of a lost key. MUST run once the
+   * node's head is on disk. @throws OperatorError if the mark cannot be written
    */
-  markSigned(): void;
+  markSigned(): Promise<void>;
   /** Whether the key in force is lost and this one replaces it. */
   readonly isReplacing: boolean;
   /** Replaces the lost key with this one. The transaction MUST record it in each ledger. */
@@ -60,8 +65,7 @@ export interface KeyChange {
 
 export interface LedgerKeysParts {
   readonly db: Db;
-  /** The data directory. */
-  readonly directory: string;
+  readonly keyStore: SigningKeyStore;
   readonly clock: Clock;
   readonly random: RandomSource;
   /** If the key in force is lost, creates a new one, for which no older key vouches. Default: false. */
@@ -71,72 +75,57 @@ export interface LedgerKeysParts {
 const INSTANCE_BYTES = 8;
 
 /**
- * The key in `ledger.key` of the data directory, created by the first start (mode 0600).
- * @throws OperatorError if the file is missing and `replaceLost` is not set, or if it is not the key in force
+ * Opens the key that is in force. The first start creates it.
+ * @throws OperatorError if the key is missing and `replaceLost` is not set, or if another one is kept in its place
  */
 export async function openLedgerKeys(parts: LedgerKeysParts): Promise<LedgerKeys> {
-  const { db, directory, random } = parts;
+  const { db, keyStore, random } = parts;
   const instance = await openInstance(db, random);
-  const file = new SigningKeyFile(directory);
-  const known = await storedKeys(db);
+  const known = await knownKeys(parts);
   const inForce = known.at(-1);
-  if (!inForce) {
-    if (await hasHeads(db)) {
-      throw new OperatorError(
-        "the database has signed heads of ledgers but no key that signed them: the rows of `ledger_keys` were removed",
-        CHANGED_HINT,
-      );
-    }
-    const signing = file.read() ?? file.make(random);
-    await db.tx(null, async (tx) => insertKey(tx, publicBytes(signing.key), parts.clock.now()));
-    return new NodeKeys(parts, { instance, file, signing, former: [], lost: null });
-  }
-  const signing = file.readInForce(inForce);
-  if (signing)
-    return new NodeKeys(parts, { instance, file, signing, former: known.slice(0, -1), lost: null });
-  // Anyone who can write the database can add a key of their own. So only a missing file may mean that the key is
-  // lost.
-  if (file.read()) {
-    throw new OperatorError(
-      `the key in ${file.path} is not the one in force according to the database: somebody has changed the database's keys, or one of the two files is from another data directory`,
-      CHANGED_HINT,
-    );
-  }
-  if (parts.replaceLost) {
-    const next = file.makeNext(random, "none");
-    return new NodeKeys(parts, { instance, file, signing: next, former: known, lost: inForce });
-  }
-  throw new OperatorError(
-    `the key file ${file.path} is missing`,
-    "restore it from a backup; if there is none, run `gatehouse ledger rotate-key --lost`",
-  );
+  if (!inForce) throw keyStore.refusal("no_public_key");
+  const signing = await keyStore.readInForce(inForce);
+  if (signing) return new NodeKeys(parts, { instance, signing, former: known.slice(0, -1), lost: null });
+  if (!parts.replaceLost) throw keyStore.refusal("missing");
+  const replacement = await keyStore.replacement(inForce, random, "none");
+  const lost = { publicKey: inForce, replacement };
+  return new NodeKeys(parts, { instance, signing: replacement, former: known, lost });
 }
 
-const CHANGED_HINT =
-  "keep a copy of this data directory, find out what was changed (gatehouse ledger verify --data DIR --key KEY, with a key that you kept), and restore the database and ledger.key from the same backup";
+/** The public keys that the database knows, oldest first. The first start adds the first one. */
+async function knownKeys({ db, keyStore, clock, random }: LedgerKeysParts): Promise<readonly Uint8Array[]> {
+  // Heads are read first: another node that starts now adds its key before it signs.
+  const isSigned = await hasHeads(db);
+  const known = await storedKeys(db);
+  if (known.length > 0 || isSigned) return known;
+  const first = await keyStore.first(random);
+  await db.tx(null, async (tx) => {
+    if (await first.write(tx)) insertKey(tx, publicBytes(first.key), clock.now());
+  });
+  first.complete();
+  return storedKeys(db);
+}
 
 interface NodeKeysState {
   readonly instance: string;
-  readonly file: SigningKeyFile;
   readonly signing: SigningKey;
   readonly former: readonly Uint8Array[];
-  /** The lost key in force, which this one will replace. */
-  readonly lost: Uint8Array | null;
+  /** The key in force, if it is lost, and the key that will replace it. */
+  readonly lost: { readonly publicKey: Uint8Array; readonly replacement: NewSigningKey } | null;
 }
 
 class NodeKeys implements LedgerKeys {
   readonly instance: string;
   readonly storedDigest: Uint8Array;
   readonly #parts: LedgerKeysParts;
-  readonly #file: SigningKeyFile;
   readonly #former: Uint8Array[];
   #key: KeyObject;
   #public: Uint8Array;
   /** The key that the open transaction puts in force. */
   #next: { readonly key: KeyObject; readonly publicKey: Uint8Array } | null = null;
   #lost: Uint8Array | null;
-  /** Whether the key is still in the file of the next key. */
-  #isUnnamed: boolean;
+  /** The current key, until the replacement of a lost one is complete. */
+  #replacement: NewSigningKey | null;
   #use: KeyUse;
   #digest: Uint8Array | null = null;
   /**
@@ -145,15 +134,14 @@ class NodeKeys implements LedgerKeys {
   readonly #keyIds = new Map<string, Uint8Array>();
   #rotating: Promise<void> = Promise.resolve();
 
-  constructor(parts: LedgerKeysParts, { instance, file, signing, former, lost }: NodeKeysState) {
+  constructor(parts: LedgerKeysParts, { instance, signing, former, lost }: NodeKeysState) {
     this.#parts = parts;
     this.instance = instance;
-    this.#file = file;
     this.#key = signing.key;
     this.#public = publicBytes(signing.key);
     this.#former = [...former];
-    this.#lost = lost;
-    this.#isUnnamed = lost !== null;
+    this.#lost = lost?.publicKey ?? null;
+    this.#replacement = lost?.replacement ?? null;
     this.#use = signing.use;
     this.storedDigest = keysDigest(sha256, lost ? former : [...former, this.#public]);
   }
@@ -195,11 +183,11 @@ class NodeKeys implements LedgerKeys {
     return this.#use;
   }
 
-  markSigned(): void {
-    if (this.#isUnnamed) this.#file.takeNext();
-    this.#isUnnamed = false;
+  async markSigned(): Promise<void> {
+    this.#replacement?.complete();
+    this.#replacement = null;
     if (this.#use === "node_head") return;
-    this.#file.mark(this.#key, "node_head");
+    await this.#parts.keyStore.mark({ key: this.#key, use: "node_head" });
     this.#use = "node_head";
   }
 
@@ -208,6 +196,7 @@ class NodeKeys implements LedgerKeys {
   }
 
   async replaceLost(tx: Tx): Promise<void> {
+    if (this.#replacement) await writeNew(tx, this.#replacement);
     replaceKey(tx, this.#public, this.#parts.clock.now());
     tx.onCommit(() => {
       this.#lost = null;
@@ -229,19 +218,18 @@ class NodeKeys implements LedgerKeys {
     workspaces: () => readonly number[],
     attest: (tx: Tx, both: KeyChange) => Promise<void>,
   ): Promise<void> {
-    const done = this.#rotating.then(() => this.#rotate(workspaces(), attest));
+    const done = this.#rotating.then(() => this.#rotate(workspaces, attest));
     this.#rotating = done.catch(() => {});
     return done;
   }
 
   async #rotate(
-    workspaces: readonly number[],
+    workspaces: () => readonly number[],
     attest: (tx: Tx, both: KeyChange) => Promise<void>,
   ): Promise<void> {
     const { db, random, clock } = this.#parts;
-    // If an earlier rotation committed but could not rename its file, that file has the only copy of the current key.
-    this.#file.readInForce(this.#public);
-    const { key } = this.#file.makeNext(random, this.#use);
+    const replacement = await this.#parts.keyStore.replacement(this.#public, random, this.#use);
+    const { key } = replacement;
     const publicKey = publicBytes(key);
     const [oldKey, oldPublic] = [this.#key, this.#public];
     const change: KeyChange = {
@@ -254,11 +242,12 @@ class NodeKeys implements LedgerKeys {
         signWith(key, publicKey, this.originOf(workspace), text),
       ],
     };
-    await db.tx(workspaces, async (tx) => {
+    await db.tx(workspaces(), async (tx) => {
       tx.onRollback(() => {
         this.#next = null;
       });
       this.#next = { key, publicKey };
+      await writeNew(tx, replacement);
       await attest(tx, change);
       replaceKey(tx, publicKey, clock.now());
       tx.onCommit(() => {
@@ -270,8 +259,13 @@ class NodeKeys implements LedgerKeys {
         this.#public = publicKey;
       });
     });
-    this.#file.takeNext();
+    replacement.complete();
   }
+}
+
+/** @throws StoreUnavailable if another node has replaced the key */
+async function writeNew(tx: Tx, key: NewSigningKey): Promise<void> {
+  if (!(await key.write(tx))) throw new StoreUnavailable("another node has replaced the signing key");
 }
 
 function signWith(key: KeyObject, publicKey: Uint8Array, name: string, text: string): NoteSignature {
@@ -305,6 +299,9 @@ async function openInstance(db: Db, random: RandomSource): Promise<string> {
   if (known) return known.value;
   const bytes = new Uint8Array(INSTANCE_BYTES);
   random(bytes);
-  await db.run("INSERT INTO meta (key, value) VALUES ('instance', $1)", [bytes.toHex()]);
-  return bytes.toHex();
+  await db.run("INSERT INTO meta (key, value) VALUES ('instance', $1) ON CONFLICT (key) DO NOTHING", [
+    bytes.toHex(),
+  ]);
+  // Another node that starts now may have been first.
+  return openInstance(db, random);
 }

@@ -3,7 +3,8 @@ import { systemClock } from "../../base/clock.ts";
 import { OperatorError } from "../../base/errors.ts";
 import type { SecretKey } from "../../store/secret-key.ts";
 import { DatabaseUnreadable, openReadOnly, type ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
-import { type KeyUse, readKeyUse } from "../keys/file.ts";
+import { readKeyUse } from "../keys/file.ts";
+import type { KeyUse } from "../keys/signing-key.ts";
 import type { SignedCheckpoint } from "../proof/checkpoint.ts";
 import {
   type TrustAnchors,

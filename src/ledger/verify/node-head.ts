@@ -1,5 +1,5 @@
 import { FIRST_WITH_NODE_HEAD, type ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
-import type { KeyUse } from "../keys/file.ts";
+import type { KeyUse } from "../keys/signing-key.ts";
 import { headLeaf, keysDigest, parseNodeHead, type SignedNodeHead } from "../proof/node-head.ts";
 import { NoteError, signersOf, type VerifierKey } from "../proof/note.ts";
 import { GrowingTree } from "../proof/tree.ts";

@@ -1,5 +1,5 @@
 import type { ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
-import type { KeyUse } from "../keys/file.ts";
+import type { KeyUse } from "../keys/signing-key.ts";
 import { FIRST_WITH_HEADS } from "./head.ts";
 import type { StoredHeads } from "./node-head.ts";
 import type { VerificationReport } from "./report.ts";

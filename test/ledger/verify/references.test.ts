@@ -8,6 +8,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { createIds, systemRandom } from "../../../src/base/ids.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import type { EntryDraft } from "../../../src/ledger/entry.ts";
+import { SigningKeyFile } from "../../../src/ledger/keys/file.ts";
 import { openChains } from "../../../src/ledger/open-chains.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { startGateway } from "../../support/gateway.ts";
@@ -36,7 +37,13 @@ async function foundIn(entries: readonly Entry[], between = 0): Promise<(string 
   const workspace = await db.get<{ id: number }>("SELECT id FROM workspaces WHERE name = 'default'");
   const workspaceId = workspace?.id ?? 0;
   const { ledger } = await openChains({
-    ...{ db, directory: directory.path, clock: systemClock, random: systemRandom, log: silentLog },
+    ...{
+      db,
+      keyStore: new SigningKeyFile(directory.path),
+      clock: systemClock,
+      random: systemRandom,
+      log: silentLog,
+    },
     workspaces: () => [{ id: workspaceId, name: "default" }],
     nameOf: () => "default",
   });

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
 import { silentLog } from "../../../src/base/log.ts";
+import { SigningKeyFile } from "../../../src/ledger/keys/file.ts";
 import { openChains } from "../../../src/ledger/open-chains.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 
@@ -18,7 +19,13 @@ export async function presentAsEarlier(
   const db = openSqlite(join(dataDir, "gatehouse.db"));
   const workspaces = await db.all<{ id: number; name: string }>("SELECT id, name FROM workspaces");
   const { ledger } = await openChains({
-    ...{ db, directory: dataDir, clock: systemClock, random: systemRandom, log: silentLog },
+    ...{
+      db,
+      keyStore: new SigningKeyFile(dataDir),
+      clock: systemClock,
+      random: systemRandom,
+      log: silentLog,
+    },
     workspaces: () => workspaces,
     nameOf: (id) => workspaces.find((workspace) => workspace.id === id)?.name ?? "",
   });
