@@ -12,6 +12,7 @@ import type { DirectCallRecords } from "../gate/direct/open.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Db } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
+import { seal, open as unseal } from "../store/sealed-value.ts";
 import type { SecretKey } from "../store/secret-key.ts";
 import type { Vault } from "../vault/vault.ts";
 import { builtinTools } from "./builtin/all.ts";
@@ -30,7 +31,6 @@ import { createOutbound, type Outbound } from "./outbound/fetch.ts";
 import { ownAddress } from "./outbound/own-address.ts";
 import { ProgramRules } from "./program-rules.ts";
 import { ToolRegistry } from "./registry.ts";
-import { seal, open as unseal } from "./secrets/seal.ts";
 import { secretsOf } from "./secrets/secrets-of.ts";
 import { ConnectorError, type ToolSource } from "./source.ts";
 

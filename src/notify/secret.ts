@@ -43,9 +43,14 @@ export class WebhookSecretFile implements WebhookSecretStore {
       "restore it from a backup, or remove it: the next start creates a new one, which the receiver must then be given",
     );
     if (known) return known;
-    const made = new Uint8Array(SECRET_BYTES);
-    random(made);
+    const made = createWebhookSecret(random);
     makeKeyFile(this.#path, `${encodeSecret(made)}\n`);
     return made;
   }
+}
+
+export function createWebhookSecret(random: RandomSource): Uint8Array {
+  const secret = new Uint8Array(SECRET_BYTES);
+  random(secret);
+  return secret;
 }

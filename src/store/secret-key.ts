@@ -5,13 +5,15 @@ import { OperatorError } from "../base/errors.ts";
 import { type RandomSource, systemRandom } from "../base/ids.ts";
 import { makeKeyFile, readKeyFile, replaceKeyFile } from "./key-file.ts";
 
-/**
- * The key that encrypts secrets at rest and seals rows. Its bytes stay inside the KeyObject, which never prints them.
- */
-export interface SecretKey {
+/** A key that encrypts. Its bytes stay inside the KeyObject, which never prints them. */
+export interface SealingKey {
   readonly secret: KeyObject;
   /** Identifies the key without revealing anything about it. 8 bytes. */
   readonly id: Uint8Array;
+}
+
+/** The key that encrypts secrets at rest and seals rows. */
+export interface SecretKey extends SealingKey {
   /**
    * Where the key is kept, for the warning in a backup: without the key, a copy of the database cannot decrypt any
    * secret.
@@ -43,6 +45,7 @@ const KEY_FILE = "secrets.key";
 const MARK = "This key has sealed rows of the database.\n";
 /** Replaces the mark if the key is a setting, which this program cannot write. */
 const MARK_FILE = "master_key.sealed";
+const CREATE_HINT = "create one with `openssl rand -base64 32`";
 const ID_DOMAIN = "gatehouse secret key id v1\n";
 
 /**
@@ -52,17 +55,26 @@ const ID_DOMAIN = "gatehouse secret key id v1\n";
  * @throws OperatorError if the key or its file cannot be used
  */
 export function openSecretKey({ masterKey, dataDir, random = systemRandom }: KeyPlace): SecretKey {
-  if (masterKey !== undefined) {
-    const bytes = decodeKey(masterKey);
-    if (bytes) return settingKey(bytes, join(dataDir, MARK_FILE));
-    throw new OperatorError(
-      "master_key is not 32 bytes in base64, base64url or hex",
-      "create one with `openssl rand -base64 32`",
-      2,
-    );
-  }
+  if (masterKey !== undefined) return settingKey(decodeMasterKey(masterKey), join(dataDir, MARK_FILE));
   const path = join(dataDir, KEY_FILE);
   return fileKey(readKey(path) ?? makeKey(path, random), path);
+}
+
+/** The key of a store that several nodes share, which therefore cannot be in a file. @throws OperatorError */
+export function requireMasterKey(masterKey: string | undefined): SealingKey {
+  if (masterKey !== undefined) return secretKey(decodeMasterKey(masterKey));
+  throw new OperatorError(
+    "the setting master_key is missing: nodes that share a store need the same one",
+    `set GATEHOUSE_MASTER_KEY to the same value on all nodes; ${CREATE_HINT}`,
+    2,
+  );
+}
+
+/** @throws OperatorError */
+function decodeMasterKey(text: string): Uint8Array {
+  const bytes = decodeKey(text);
+  if (bytes) return bytes;
+  throw new OperatorError("master_key is not 32 bytes in base64, base64url or hex", CREATE_HINT, 2);
 }
 
 /** The key if one exists. Creates no file. @throws OperatorError */
@@ -124,7 +136,7 @@ function settingKey(bytes: Uint8Array, markPath: string): SecretKey {
   };
 }
 
-function secretKey(bytes: Uint8Array): Pick<SecretKey, "secret" | "id"> {
+function secretKey(bytes: Uint8Array): SealingKey {
   const id = createHash("sha256").update(ID_DOMAIN).update(bytes).digest().subarray(0, KEY_ID_BYTES);
   const secret = createSecretKey(bytes);
   bytes.fill(0);

@@ -6,7 +6,6 @@ import { silentLog } from "../../src/base/log.ts";
 import { Catalogue } from "../../src/connectors/catalogue.ts";
 import { Connectors } from "../../src/connectors/connectors.ts";
 import type { ConnectorDefinition } from "../../src/connectors/definition/definition.ts";
-import { seal, open as unseal } from "../../src/connectors/secrets/seal.ts";
 import type { ToolAnswer, ToolSource } from "../../src/connectors/source.ts";
 import type { ConnectorOrigin } from "../../src/connectors/tools/definition.ts";
 import { type KeptTool, keepTool } from "../../src/connectors/tools/kept-tool.ts";
@@ -15,6 +14,7 @@ import { LedgerHistories } from "../../src/gate/ledger-histories.ts";
 import { LateRecords } from "../../src/gate/unwritten-decisions.ts";
 import type { EntryDraft } from "../../src/ledger/entry.ts";
 import { Forgetting } from "../../src/store/forgetting.ts";
+import { seal, open as unseal } from "../../src/store/sealed-value.ts";
 import { openSecretKey } from "../../src/store/secret-key.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 

@@ -9,8 +9,8 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Log } from "../../src/base/log.ts";
-import { seal, open as unseal } from "../../src/connectors/secrets/seal.ts";
 import { databasePath } from "../../src/store/directory.ts";
+import { seal, open as unseal } from "../../src/store/sealed-value.ts";
 import { openSecretKey } from "../../src/store/secret-key.ts";
 import { connect } from "../mcp/support.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";

@@ -14,8 +14,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { OperatorError } from "../../src/base/errors.ts";
-import { open, seal } from "../../src/connectors/secrets/seal.ts";
-import { openSecretKey } from "../../src/store/secret-key.ts";
+import { open, seal } from "../../src/store/sealed-value.ts";
+import { openSecretKey, requireMasterKey } from "../../src/store/secret-key.ts";
 
 const root = mkdtempSync(join(tmpdir(), "gatehouse-key-"));
 let dataDir: string;
@@ -41,6 +41,16 @@ function thrown(masterKey?: string): OperatorError {
 }
 
 describe("refused", () => {
+  test("a missing master key, if nodes share it", () => {
+    expect(() => requireMasterKey(undefined)).toThrow(
+      expect.objectContaining({
+        message: "the setting master_key is missing: nodes that share a store need the same one",
+        hint: expect.stringContaining("GATEHOUSE_MASTER_KEY"),
+        exitCode: 2,
+      }),
+    );
+  });
+
   test.each([
     "",
     "x",

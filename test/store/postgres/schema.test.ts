@@ -8,7 +8,7 @@ import { createDatabase, missingPostgres, type TestDatabase } from "../../suppor
 import { outcomes } from "../support.ts";
 
 /** What only a store with several nodes has. */
-const OF_NODES = ["commit_marks", "gatehouse_schema", "ledger_tails"];
+const OF_NODES = ["commit_marks", "gatehouse_schema", "ledger_tails", "sealed_keys"];
 
 /** A schema in words that both engines share: table, column or index, then what it is. */
 type Described = Record<string, string>;

@@ -5,9 +5,10 @@ import { VAULT } from "./003-vault.ts";
 import { TASKS } from "./004-tasks.ts";
 import { DOORS } from "./005-doors.ts";
 import { NODES } from "./006-nodes.ts";
+import { KEYS } from "./007-keys.ts";
 
 /**
  * In order. Never change a released migration: add another one. Together they make the same tables as those of SQLite,
  * which test/store/postgres/schema.test.ts compares.
  */
-export const MIGRATIONS: readonly Migration[] = [ACCESS, LEDGER, VAULT, TASKS, DOORS, NODES];
+export const MIGRATIONS: readonly Migration[] = [ACCESS, LEDGER, VAULT, TASKS, DOORS, NODES, KEYS];

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { open, SealDamaged, seal, WrongKey } from "../../../src/connectors/secrets/seal.ts";
-import { openSecretKey, type SecretKey } from "../../../src/store/secret-key.ts";
+import { open, SealDamaged, seal, WrongKey } from "../../src/store/sealed-value.ts";
+import { openSecretKey, type SecretKey } from "../../src/store/secret-key.ts";
 
 function keyOf(byte: number): SecretKey {
   return openSecretKey({ masterKey: Buffer.alloc(32, byte).toString("hex"), dataDir: "nowhere" });

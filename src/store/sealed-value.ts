@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv } from "node:crypto";
-import { type RandomSource, systemRandom } from "../../base/ids.ts";
-import { KEY_ID_BYTES, type SecretKey } from "../../store/secret-key.ts";
+import { type RandomSource, systemRandom } from "../base/ids.ts";
+import { KEY_ID_BYTES, type SealingKey } from "./secret-key.ts";
 
 /** The value was sealed with another key. The message may be shown. */
 export class WrongKey extends Error {
@@ -16,7 +16,7 @@ export class SealDamaged extends Error {
   override readonly name = "Damaged";
 
   constructor() {
-    super("The encrypted data is damaged, or was moved from another connector.");
+    super("The encrypted data is damaged, or was moved from another place.");
   }
 }
 
@@ -31,11 +31,11 @@ const ALGORITHM = "aes-256-gcm";
  * Encrypts with AES-256-GCM (NIST SP 800-38D) under a new random nonce, which is safe for 2^32 values per key. The
  * bytes: version (1), key id (8), nonce (12), ciphertext, tag (16).
  *
- * @param context the place of the value, such as "connector\n<workspace>\n<name>". `open` MUST be given the same, so
+ * @param context the place of the value, such as "connector\n<workspace>\n<name>" or "key\n<purpose>\n<id>". `open` MUST be given the same, so
  *   a sealed value is useless anywhere else
  */
 export function seal(
-  key: SecretKey,
+  key: SealingKey,
   plaintext: Uint8Array | string,
   context: string,
   random: RandomSource = systemRandom,
@@ -50,7 +50,7 @@ export function seal(
 }
 
 /** Decrypts a sealed value. @throws WrongKey, Damaged */
-export function open(key: SecretKey, sealed: Uint8Array, context: string): Buffer {
+export function open(key: SealingKey, sealed: Uint8Array, context: string): Buffer {
   if (sealed.length < OVERHEAD_BYTES || sealed[0] !== VERSION) throw new SealDamaged();
   const header = sealed.subarray(0, HEADER_BYTES);
   if (!headerOf(key).equals(header)) throw new WrongKey();
@@ -67,7 +67,7 @@ export function open(key: SecretKey, sealed: Uint8Array, context: string): Buffe
   }
 }
 
-function headerOf(key: SecretKey): Buffer {
+function headerOf(key: SealingKey): Buffer {
   return Buffer.concat([Uint8Array.of(VERSION), key.id]);
 }
 
