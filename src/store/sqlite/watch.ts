@@ -126,10 +126,10 @@ export class StoreWatch implements WriteGuard {
    * without them.
    */
   async sync(): Promise<void> {
-    // Without a commit since `look`, the log has not grown.
-    if (!this.#syncThread || this.#index.readNumber(COMMIT_COUNT) === this.#counted) return;
+    if (!this.#syncThread) return;
     try {
-      await this.#log.sync(this.#syncThread);
+      // Without a commit since `look`, the log has not grown.
+      if (this.#index.readNumber(COMMIT_COUNT) !== this.#counted) await this.#log.sync(this.#syncThread);
     } catch (error) {
       this.#hasLostSync = true;
       throw error;
