@@ -3,8 +3,11 @@ import pg from "pg";
 import { startCluster } from "./cluster.ts";
 import { findPostgres } from "./programs.ts";
 
-/** Names a server, as its superuser. `scripts/test` sets it for all files; a file that runs by itself starts one. */
-export const SERVER = "GATEHOUSE_TEST_POSTGRES";
+/**
+ * Names a server, as its superuser. `scripts/test` sets it for all files; a file that runs by itself starts one. It does not
+ * begin with `GATEHOUSE_`: servers that inherit the environment refuse such variables if they do not know them.
+ */
+export const SERVER = "TEST_POSTGRES_URL";
 
 /** Why no test can use PostgreSQL here, or undefined. */
 export const missingPostgres: string | undefined =
