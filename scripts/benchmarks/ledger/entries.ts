@@ -10,7 +10,7 @@ const AGENTS = 20;
 /** Time between two entries of a filled ledger. */
 export const STEP_MS = 50;
 
-/** Roughly what a task's model call records: about 550 bytes. */
+/** Roughly what a task's model call records: about 550 bytes. `index`: that of its intent, counted from 0. */
 export function modelCallOutcome(index: number): EntryDraft {
   return {
     phase: "outcome",
@@ -48,21 +48,25 @@ export function busyWorkspace(index: number): EntryDraft {
         detail: { attempt: 1, step: 1 },
       };
     case 1:
-      return modelCallOutcome(index);
+      return modelCallOutcome(index - 1);
     case 2:
-      return {
-        phase: "single",
-        action: "task.read",
-        outcome: "succeeded",
-        channel: "rest",
-        actor: ACTOR,
-        requestId: `req_${idOf(index)}`,
-        agent: agentOf(index),
-        task: taskOf(index),
-      };
+      return read(index);
     default:
-      return index % 1_000 === 3 ? stopped(index) : modelCallOutcome(index);
+      return index % 1_000 === 3 ? stopped(index) : read(index);
   }
+}
+
+function read(index: number): EntryDraft {
+  return {
+    phase: "single",
+    action: "task.read",
+    outcome: "succeeded",
+    channel: "rest",
+    actor: ACTOR,
+    requestId: `req_${idOf(index)}`,
+    agent: agentOf(index),
+    task: taskOf(index),
+  };
 }
 
 function stopped(index: number): EntryDraft {
@@ -84,7 +88,7 @@ function stopped(index: number): EntryDraft {
 }
 
 function agentOf(index: number): string {
-  return index % RARE_EVERY === 1 ? RARE_AGENT : `agent-${index % AGENTS}`;
+  return index % RARE_EVERY === 0 ? RARE_AGENT : `agent-${index % AGENTS}`;
 }
 
 function taskOf(index: number): string {

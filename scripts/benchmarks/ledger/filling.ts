@@ -7,6 +7,7 @@ import { type OpenChains, openChains } from "../../../src/ledger/open-chains.ts"
 import type { Proofs } from "../../../src/ledger/reading/proofs.ts";
 import { ledgerSize } from "../../../src/ledger/reading/query.ts";
 import { databasePath } from "../../../src/store/directory.ts";
+import { openSecretKey } from "../../../src/store/secret-key.ts";
 import { openSqlite, type SqliteDb } from "../../../src/store/sqlite/open.ts";
 import { Samples } from "../statistics.ts";
 import { busyWorkspace, SetClock, STEP_MS } from "./entries.ts";
@@ -17,7 +18,8 @@ const AT_ONCE = 1_024;
 
 /** Creates a data directory whose workspace `default` has this many entries, like those of a busy workspace. */
 export async function fill(dataDir: string, entries: number): Promise<Static<typeof fillResult.schema>> {
-  const db = openSqlite(databasePath(dataDir));
+  const key = openSecretKey({ dataDir, masterKey: undefined, random: systemRandom });
+  const db = openSqlite(databasePath(dataDir), { seals: { key } });
   const clock = new SetClock();
   // The entries end now, so that those of later requests come after them.
   const startedAt = Date.now() - entries * STEP_MS;
