@@ -71,7 +71,8 @@ export class LedgerHistory {
   /** Reads the stored history, and the entries after it. @throws LedgerChanged */
   async read(): Promise<void> {
     const { db, heads, acceptChanged, log } = this.#parts;
-    const reader = await EvidenceReader.open(db, this.#workspaceId, heads.committed(this.#workspaceId));
+    const committed = await heads.committed(this.#workspaceId);
+    const reader = await EvidenceReader.open(db, this.#workspaceId, committed);
     await this.#readNote(reader);
     if (reader.size - this.#stored > LONG) {
       log.info("reading the ledger to learn which tokens have ended; later starts read only what is new", {
@@ -208,7 +209,7 @@ export class LedgerHistory {
   /** Stores the history if enough entries have been added since. @throws LedgerChanged */
   async keep(): Promise<void> {
     const { db, heads } = this.#parts;
-    const committed = heads.committed(this.#workspaceId);
+    const committed = await heads.committed(this.#workspaceId);
     if (committed.size - this.#stored < this.#storeAfter) return;
     await this.#store(await EvidenceReader.open(db, this.#workspaceId, committed));
   }

@@ -2,6 +2,7 @@ import { openWorkspaces } from "../access/workspaces.ts";
 import type { Config } from "../config/config.ts";
 import { LedgerHistories } from "../gate/ledger-histories.ts";
 import type { Metrics } from "../http/metrics.ts";
+import { nodeHeadStore } from "../ledger/heads/open-node-heads.ts";
 import { SigningKeyFile } from "../ledger/keys/file.ts";
 import { openLedger } from "../ledger/open.ts";
 import { openSealedRows } from "../ledger/sealed-rows.ts";
@@ -40,7 +41,8 @@ export async function openEvidence(
   const noticed = (kind: string) => metrics.storeDisturbances.inc({ kind });
   const ledgers = await openLedger({
     ...{ db, clock, random, log, nameOf, noticed, replaceLostKey },
-    ...{ keyStore: new SigningKeyFile(dataDir), config: config.ledger, workspaces: () => workspaces.list() },
+    ...{ keyStore: new SigningKeyFile(dataDir), headStore: nodeHeadStore },
+    ...{ config: config.ledger, workspaces: () => workspaces.list() },
   });
   const { ledger, heads } = ledgers;
   const { instance } = ledgers.keys;

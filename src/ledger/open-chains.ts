@@ -5,8 +5,7 @@ import type { Log } from "../base/log.ts";
 import type { Db } from "../store/db.ts";
 import { compareKept } from "./checkpoints/kept.ts";
 import { signFirstHeads } from "./heads/first-heads.ts";
-import type { LedgerHeads } from "./heads/heads.ts";
-import { openHeads } from "./heads/open.ts";
+import type { HeadStore, LedgerHeads } from "./heads/heads.ts";
 import { type LedgerKeys, openLedgerKeys } from "./keys/keys.ts";
 import { replaceLostKey } from "./keys/rotation.ts";
 import type { SigningKeyStore } from "./keys/signing-key.ts";
@@ -17,6 +16,7 @@ export interface OpenChainsParts {
   readonly db: Db;
   /** Keeps the signing key. */
   readonly keyStore: SigningKeyStore;
+  readonly headStore: HeadStore;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly log: Pick<Log, "warn">;
@@ -43,7 +43,7 @@ export interface OpenChains {
 export async function openChains(parts: OpenChainsParts): Promise<OpenChains> {
   const { db, clock, random, log, workspaces, nameOf, replaceLostKey: replaceLost = false } = parts;
   const keys = await openLedgerKeys({ ...parts, replaceLost });
-  const { heads, unsigned, state } = await openHeads({ db, keys, workspaces, nameOf });
+  const { heads, unsigned, state } = await parts.headStore.open({ db, keys, workspaces, nameOf });
   if (parts.checkpointFile !== undefined)
     await compareKept(parts.checkpointFile, { db, keys, heads, log, workspaces });
   const ledger = createLedger(db, clock, random, heads);

@@ -138,7 +138,7 @@ export class LedgerWatch {
     const { db, heads, log, noticed, workspaceIds } = this.#parts;
     for (const workspace of workspaceIds()) {
       const stored = await ledgerSize(db, workspace);
-      const { size } = heads.committed(workspace);
+      const { size } = await heads.committed(workspace);
       if (stored <= size) {
         this.#continued.delete(workspace);
       } else if (!this.#continued.has(workspace)) {

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { EntryDraft } from "../../src/ledger/entry.ts";
+import { nodeHeadStore } from "../../src/ledger/heads/open-node-heads.ts";
 import { SigningKeyFile } from "../../src/ledger/keys/file.ts";
 import { openChains } from "../../src/ledger/open-chains.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
@@ -39,7 +40,14 @@ export async function ledgerOf(
   const db = openSqlite(join(directory.path, "gatehouse.db"), { seals: sealsOf(directory.path) });
   const workspace = await db.get<{ id: number }>("SELECT id FROM workspaces WHERE name = 'default'");
   const { ledger } = await openChains({
-    ...{ db, keyStore: new SigningKeyFile(directory.path), clock, random: systemRandom, log: silentLog },
+    ...{
+      db,
+      headStore: nodeHeadStore,
+      keyStore: new SigningKeyFile(directory.path),
+      clock,
+      random: systemRandom,
+      log: silentLog,
+    },
     workspaces: () => [{ id: workspace?.id ?? 0, name: "default" }],
     nameOf: () => "default",
   });

@@ -5,6 +5,7 @@ import { systemRandom } from "../../src/base/ids.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
 import { CheckpointFile } from "../../src/ledger/checkpoints/file.ts";
 import type { EntryDraft } from "../../src/ledger/entry.ts";
+import { nodeHeadStore } from "../../src/ledger/heads/open-node-heads.ts";
 import { SigningKeyFile } from "../../src/ledger/keys/file.ts";
 import { rotateKey } from "../../src/ledger/keys/rotation.ts";
 import { type OpenLedger, openLedger } from "../../src/ledger/open.ts";
@@ -58,6 +59,7 @@ async function start(log: Log = silentLog): Promise<void> {
   db = openSqlite(join(directory.path, "gatehouse.db"), { seals: SEALS, rerunWork: true });
   open = await openLedger({
     db,
+    headStore: nodeHeadStore,
     keyStore: new SigningKeyFile(directory.path),
     config: { checkpointEvery: 8, checkpointSeconds: 10, checkpointFile: filePath(), payloadDays: 180 },
     clock,

@@ -18,7 +18,7 @@ afterAll(() => bench.close());
 /** A reader that fails from its `STOP_AT`th block on. */
 async function stopped(): Promise<{ readonly reader: EvidenceReader; asked(): number }> {
   let asked = 0;
-  const reader = await EvidenceReader.open(bench.db, 1, bench.heads.committed(1), () => {
+  const reader = await EvidenceReader.open(bench.db, 1, await bench.heads.committed(1), () => {
     asked += 1;
     if (asked >= STOP_AT) throw new Error("the client has left");
     return undefined;

@@ -4,6 +4,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { OperatorError } from "../../src/base/errors.ts";
 import { systemRandom } from "../../src/base/ids.ts";
+import { nodeHeadStore } from "../../src/ledger/heads/open-node-heads.ts";
 import { SigningKeyFile } from "../../src/ledger/keys/file.ts";
 import { openLedgerKeys } from "../../src/ledger/keys/keys.ts";
 import { SealedSigningKey } from "../../src/ledger/keys/sealed.ts";
@@ -75,7 +76,14 @@ describe.each([
   [STORE.name, STORE],
 ])("in %s,", (_, place) => {
   const open = async (changes: { db?: Db; keyStore?: SigningKeyStore; replaceLost?: boolean } = {}) =>
-    openLedgerKeys({ db, keyStore: await place.open(), clock, random: systemRandom, ...changes });
+    openLedgerKeys({
+      db,
+      headStore: nodeHeadStore,
+      keyStore: await place.open(),
+      clock,
+      random: systemRandom,
+      ...changes,
+    });
   const verifierKeys = async () => (await open()).verifierKeys("default");
 
   test("a lost key is refused until the operator asks for a new one", async () => {
@@ -122,7 +130,14 @@ describe.each([
 
   test("keys whose public keys were removed from the database are refused once heads are signed", async () => {
     await openChains({
-      ...{ db, keyStore: await place.open(), clock, random: systemRandom, log: { warn() {} } },
+      ...{
+        db,
+        headStore: nodeHeadStore,
+        keyStore: await place.open(),
+        clock,
+        random: systemRandom,
+        log: { warn() {} },
+      },
       ...{ workspaces: () => [], nameOf: () => "default" },
     });
     await db.run("INSERT INTO workspaces (name, created_at) VALUES ('default', 0)");
@@ -212,7 +227,7 @@ describe.each([
 
 describe("in the store,", () => {
   const open = async (random = systemRandom) =>
-    openLedgerKeys({ db, keyStore: await STORE.open(), clock, random });
+    openLedgerKeys({ db, headStore: nodeHeadStore, keyStore: await STORE.open(), clock, random });
 
   test("two first starts at once create one key", async () => {
     const [one, other] = await Promise.all([open(), open()]);
@@ -264,7 +279,9 @@ describe("in the store,", () => {
       );
       return readInForce.call(keyStore, publicKey);
     };
-    await expect(openLedgerKeys({ db, keyStore, clock, random: systemRandom })).rejects.toMatchObject({
+    await expect(
+      openLedgerKeys({ db, headStore: nodeHeadStore, keyStore, clock, random: systemRandom }),
+    ).rejects.toMatchObject({
       message: "another node has just replaced the signing key",
       hint: "start again",
     });

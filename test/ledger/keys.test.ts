@@ -13,6 +13,7 @@ import {
 import { join } from "node:path";
 import { OperatorError } from "../../src/base/errors.ts";
 import { systemRandom } from "../../src/base/ids.ts";
+import { nodeHeadStore } from "../../src/ledger/heads/open-node-heads.ts";
 import { SigningKeyFile } from "../../src/ledger/keys/file.ts";
 import { type LedgerKeys, openLedgerKeys } from "../../src/ledger/keys/keys.ts";
 import { openChains } from "../../src/ledger/open-chains.ts";
@@ -40,6 +41,7 @@ afterEach(async () => {
 
 const parts = () => ({
   db,
+  headStore: nodeHeadStore,
   keyStore: new SigningKeyFile(directory.path),
   clock,
   random: systemRandom,
@@ -78,7 +80,12 @@ describe("a key that can't be used is refused", () => {
     await open();
     const other = tempDir();
     const foreign = openSqlite(join(other.path, "gatehouse.db"), { seals: SEALS, rerunWork: true });
-    await openLedgerKeys({ ...parts(), db: foreign, keyStore: new SigningKeyFile(other.path) });
+    await openLedgerKeys({
+      ...parts(),
+      db: foreign,
+      headStore: nodeHeadStore,
+      keyStore: new SigningKeyFile(other.path),
+    });
     writeFileSync(file(), readFileSync(join(other.path, "ledger.key")), { mode: 0o600 });
     await foreign.close();
     other.remove();

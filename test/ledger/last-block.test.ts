@@ -16,7 +16,7 @@ afterEach(() => bench.close());
 
 /** Appends entries. Each tenth is a denial. */
 async function append(count: number): Promise<void> {
-  const first = bench.lists.size(1) + 1;
+  const first = (await bench.lists.size(1)) + 1;
   await Promise.all(
     Array.from({ length: count }, (_, at) =>
       bench.ledger.record(
@@ -98,7 +98,7 @@ test("lists that begin while others extend the same block each see the ledger as
   const sizes: number[] = [];
   for (let round = 0; round < 8; round++) {
     await append(20);
-    sizes.push(bench.lists.size(1));
+    sizes.push(await bench.lists.size(1));
     pages.push(newest(bench.lists, {}, 1));
   }
   expect((await Promise.all(pages)).flat()).toEqual(sizes);

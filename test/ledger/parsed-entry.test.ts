@@ -62,7 +62,7 @@ describe("a complete block with signed bytes that are not JSON", () => {
     const faults: string[] = [];
     const lists = new LedgerLists({
       db: bench.db,
-      heads: { committed: () => ({ size: 256, root }) },
+      heads: { committed: async () => ({ size: 256, root }) },
       faults: { report: (_, { message }) => void faults.push(message) },
     });
     for (let again = 0; again < 2; again++) {

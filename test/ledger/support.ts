@@ -5,6 +5,7 @@ import { systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { EntryDraft } from "../../src/ledger/entry.ts";
 import type { LedgerHeads } from "../../src/ledger/heads/heads.ts";
+import { nodeHeadStore } from "../../src/ledger/heads/open-node-heads.ts";
 import { SigningKeyFile } from "../../src/ledger/keys/file.ts";
 import { type OpenChains, openChains } from "../../src/ledger/open-chains.ts";
 import { LedgerLists } from "../../src/ledger/reading/lists.ts";
@@ -44,7 +45,14 @@ export interface LedgerBench extends OpenChains {
 /** Opens the chains of a store as a start does. Its workspaces have the ids 1 and 2 and the names `w1` and `w2`. */
 export function chainsOf(db: Db, directory: string, clock: FakeClock): Promise<OpenChains> {
   return openChains({
-    ...{ db, keyStore: new SigningKeyFile(directory), clock, random: systemRandom, log: silentLog },
+    ...{
+      db,
+      headStore: nodeHeadStore,
+      keyStore: new SigningKeyFile(directory),
+      clock,
+      random: systemRandom,
+      log: silentLog,
+    },
     workspaces: () => [1, 2].map((id) => ({ id, name: `w${id}` })),
     nameOf: (id) => `w${id}`,
   });

@@ -3,6 +3,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { encodeEntry } from "../../../src/ledger/entry.ts";
+import { nodeHeadStore } from "../../../src/ledger/heads/open-node-heads.ts";
 import { SigningKeyFile } from "../../../src/ledger/keys/file.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import { openChains } from "../../../src/ledger/open-chains.ts";
@@ -20,7 +21,13 @@ export async function openEmptyLedger(folder: string): Promise<Ledger> {
   await db.run("INSERT INTO workspaces (id, name, created_at) VALUES ($1, 'bench', 0)", [WORKSPACE]);
   const { ledger } = await openChains({
     log: silentLog,
-    ...{ db, keyStore: new SigningKeyFile(folder), clock: systemClock, random: systemRandom },
+    ...{
+      db,
+      headStore: nodeHeadStore,
+      keyStore: new SigningKeyFile(folder),
+      clock: systemClock,
+      random: systemRandom,
+    },
     workspaces: () => [{ id: WORKSPACE, name: "bench" }],
     nameOf: () => "bench",
   });

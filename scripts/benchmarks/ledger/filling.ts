@@ -2,6 +2,7 @@ import type { Static } from "typebox";
 import { openWorkspaces } from "../../../src/access/workspaces.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
 import { silentLog } from "../../../src/base/log.ts";
+import { nodeHeadStore } from "../../../src/ledger/heads/open-node-heads.ts";
 import { SigningKeyFile } from "../../../src/ledger/keys/file.ts";
 import { type OpenChains, openChains } from "../../../src/ledger/open-chains.ts";
 import type { Proofs } from "../../../src/ledger/reading/proofs.ts";
@@ -70,7 +71,7 @@ async function chainsIn(
   const workspace = await workspaceOf(db);
   const chains = await openChains({
     log: silentLog,
-    ...{ db, keyStore: new SigningKeyFile(directory), clock, random: systemRandom },
+    ...{ db, headStore: nodeHeadStore, keyStore: new SigningKeyFile(directory), clock, random: systemRandom },
     workspaces: () => [workspace],
     nameOf: () => workspace.name,
   });

@@ -87,7 +87,7 @@ export class LedgerExports {
   ): Promise<Reply | StreamReply> {
     const { format } = chosen;
     if (format === "json") throw new Error("a JSON list is not an export");
-    const signed = this.#parts.heads.committed(call.caller.workspaceId);
+    const signed = await this.#parts.heads.committed(call.caller.workspaceId);
     const { size } = signed;
     call.about({ detail: detailOf(format, selection, size) });
     if (format === "article14") {

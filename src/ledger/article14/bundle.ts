@@ -66,7 +66,8 @@ export async function* openBundle(
   if (filter.from !== undefined && filter.to !== undefined && filter.from >= filter.to) {
     throw new RangeError("a bundle's period must end after it begins");
   }
-  const tree = await rootAt(new TreeReader(db, workspace.id), heads.committed(workspace.id), request.size);
+  const committed = await heads.committed(workspace.id);
+  const tree = await rootAt(new TreeReader(db, workspace.id), committed, request.size);
   const { size, root } = tree;
   const evidence = await EvidenceReader.open(db, workspace.id, tree, () => {
     request.signal?.throwIfAborted();

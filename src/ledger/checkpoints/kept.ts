@@ -47,7 +47,7 @@ export async function compareKept(path: string, parts: KeptCheckpointsParts): Pr
     const workspace = workspaces.get(origin);
     if (!workspace)
       throw putBack(path, `has a checkpoint of ${origin}, a workspace missing from the database`);
-    const committed = parts.heads.committed(workspace.id);
+    const committed = await parts.heads.committed(workspace.id);
     const which = `has a checkpoint of ${size} entries of workspace ${JSON.stringify(workspace.name)}`;
     if (size > committed.size) throw putBack(path, `${which}, but the database has ${committed.size}`);
     try {

@@ -1,6 +1,6 @@
 import type { Tx } from "../../store/db.ts";
 import type { Ledger } from "../ledger.ts";
-import type { UnsignedLedger } from "./open.ts";
+import type { UnsignedLedger } from "./heads.ts";
 
 /**
  * Records, in each ledger that predates signed heads, that its heads are signed from here on, and how many entries a

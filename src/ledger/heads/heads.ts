@@ -1,20 +1,37 @@
-import { StoreUnavailable, type Tx } from "../../store/db.ts";
+import type { Db, Sql, Tx } from "../../store/db.ts";
 import { EMPTY_TAIL, type Tail } from "../chain.ts";
 import type { LedgerKeys } from "../keys/keys.ts";
 import type { TreeHead } from "../proof/check.ts";
-import { type CheckpointSeries, extendSeries, headText, NO_CHECKPOINTS } from "../proof/head.ts";
-import { headLeaf, nodeHeadText } from "../proof/node-head.ts";
-import { formatNote } from "../proof/note.ts";
+import { type CheckpointSeries, NO_CHECKPOINTS } from "../proof/head.ts";
 import { GrowingTree } from "../proof/tree.ts";
-import { sha256, TREE } from "../tree-hash.ts";
-import { HeadTree } from "./head-tree.ts";
+import type { NamedWorkspace } from "../stored-end.ts";
+import { TREE } from "../tree-hash.ts";
 
-export interface HeadParts {
-  readonly keys: Pick<LedgerKeys, "originOf" | "nodeOrigin" | "signNodeHead" | "digestInTransaction">;
-  nameOf(workspaceId: number): string;
+/**
+ * The ends of all ledgers, and their heads: what the ledgers' key signs of them in each commit. Nothing that another
+ * program has written into the store is ever signed.
+ *
+ * Within a transaction, the workspace MUST be one that it was opened for (`Tx.ledgers`).
+ */
+export interface LedgerHeads {
+  /**
+   * Begins the ledger of a workspace that the transaction creates.
+   * @throws StoreUnavailable if the store has entries or a head of a workspace with this number
+   */
+  begin(tx: Tx, workspaceId: number): Promise<void>;
+  /** Includes entries appended by the transaction. @throws StoreUnavailable if the head was changed */
+  tail(tx: Tx, workspaceId: number): Tail;
+  /** Size and root, including entries appended by the transaction. @throws StoreUnavailable if the head was changed */
+  current(tx: Tx, workspaceId: number): TreeHead;
+  /** Advances the tail past entries that the transaction appends. */
+  move(tx: Tx, workspaceId: number, tails: readonly Tail[]): void;
+  /** Adds a checkpoint that the transaction stores to the ledger's series. */
+  addCheckpoint(tx: Tx, workspaceId: number, note: string): void;
+  /** Size and root after the last commit. @throws StoreUnavailable if they cannot be read, or were changed */
+  committed(workspaceId: number): Promise<TreeHead>;
 }
 
-/** The end of a ledger, verified at startup or written by a commit. */
+/** The end of one ledger. */
 export interface LedgerEnd {
   readonly tail: Tail;
   /** The tree of all entries. */
@@ -22,207 +39,41 @@ export interface LedgerEnd {
   readonly checkpoints: CheckpointSeries;
 }
 
-interface State {
-  /** The tree of the last commit. */
-  tree: GrowingTree;
-  committed: TreeHead;
-  /** Includes entries appended by the open transaction. */
-  tail: Tail;
-  checkpoints: CheckpointSeries;
-  /** Leaves of the open transaction, to be added to `tree`. */
-  leaves: Uint8Array[];
-  /** The series that the stored head covers besides `committed`; null if no head is stored. */
-  signed: CheckpointSeries | null;
+export interface OpenHeadsParts {
+  readonly db: Db;
+  readonly keys: LedgerKeys;
+  workspaces(): readonly NamedWorkspace[];
+  nameOf(workspaceId: number): string;
 }
 
-/** What one commit writes for a ledger. */
-interface Written {
+/** A ledger that predates signed heads. */
+export interface UnsignedLedger {
   readonly workspaceId: number;
-  readonly state: State;
-  readonly tree: GrowingTree;
-  readonly head: TreeHead;
-  readonly text: string;
+  readonly size: number;
+  /** Number of entries that a stored checkpoint covers. */
+  readonly checkpointSize: number;
 }
 
-const WRITE =
-  "INSERT INTO ledger_heads (workspace_id, note) VALUES ($1, $2)" +
-  " ON CONFLICT (workspace_id) DO UPDATE SET note = excluded.note";
-const WRITE_NODE =
-  "INSERT INTO ledger_node_heads (node, note) VALUES ($1, $2)" +
-  " ON CONFLICT (node) DO UPDATE SET note = excluded.note";
-/** A SQLite file has one writer, so there is one node. */
-export const NODE = 1;
-
-/**
- * The ends of all ledgers, in memory, and their heads. The heads are signed together, as the node's head, in the
- * transaction of each commit.
- *
- * Nothing is read from the store again after startup, so an entry, tile or root that another program has written into
- * the file is never signed. A commit costs one signature (13 to 21 µs), however many ledgers exist or have grown. It
- * writes one row for each ledger that has grown, and one for the node.
- */
-export class LedgerHeads {
-  readonly #parts: HeadParts;
-  readonly #states = new Map<number, State>();
-  readonly #changed = new Set<number>();
-  /** The tree of the last commit's heads. */
-  readonly #signed = new HeadTree();
-
-  constructor(parts: HeadParts) {
-    this.#parts = parts;
-  }
-
+export interface OpenHeads {
+  readonly heads: LedgerHeads;
+  /** Ledgers that have entries and no head yet. The transaction that signs them MUST record it in each. */
+  readonly unsigned: readonly UnsignedLedger[];
   /**
-   * Adds a ledger's verified end. If `isSigned` is false, the next commit signs it. Ledgers MUST be added in the
-   * order of their workspaces' numbers.
+   * `first`: no head is stored. `upgrade`: the heads are signed in an earlier way. In both cases the next commit signs
+   * them.
    */
-  set(workspaceId: number, { tail, tree, checkpoints }: LedgerEnd, isSigned: boolean): void {
-    const committed = { size: tree.size, root: tree.root() };
-    const signed = isSigned ? checkpoints : null;
-    this.#states.set(workspaceId, { tree, committed, tail, checkpoints, leaves: [], signed });
-    if (isSigned)
-      this.#signed.set(workspaceId, headLeaf(TREE, this.#textOf(workspaceId, committed, checkpoints)));
-    else this.#changed.add(workspaceId);
-  }
-
-  /**
-   * Begins the ledger of a workspace that the transaction creates.
-   * @throws StoreUnavailable if the store has entries or a head of a workspace with this number
-   */
-  async begin(tx: Tx, workspaceId: number): Promise<void> {
-    const left =
-      this.#states.has(workspaceId) ||
-      (await tx.get(
-        "SELECT 1 FROM ledger WHERE workspace_id = $1 UNION ALL SELECT 1 FROM ledger_heads WHERE workspace_id = $1 LIMIT 1",
-        [workspaceId],
-      )) !== undefined;
-    if (left) throw new StoreUnavailable(`workspace ${workspaceId} has a ledger already`);
-    this.set(workspaceId, emptyLedger(), false);
-    tx.onRollback(() => {
-      this.#states.delete(workspaceId);
-      this.#changed.delete(workspaceId);
-    });
-  }
-
-  /** Number and root of all ledgers' heads after the last commit, as covered by the node's head. */
-  get together(): TreeHead {
-    return { size: this.#signed.size, root: this.#signed.root() };
-  }
-
-  /** Size and root after the last commit, as covered by the stored head. */
-  committed(workspaceId: number): TreeHead {
-    return this.#of(workspaceId).committed;
-  }
-
-  /** Includes entries appended by the open transaction. */
-  tail(workspaceId: number): Tail {
-    return this.#of(workspaceId).tail;
-  }
-
-  /** Size and root, including entries appended by the open transaction. */
-  current(workspaceId: number): TreeHead {
-    const tree = grown(this.#of(workspaceId));
-    return { size: tree.size, root: tree.root() };
-  }
-
-  /** Advances the tail past entries that the transaction appends. */
-  move(tx: Tx, workspaceId: number, tails: readonly Tail[]): void {
-    requireOpenedFor(tx, workspaceId);
-    const state = this.#of(workspaceId);
-    const { tail, leaves } = state;
-    const before = leaves.length;
-    tx.onRollback(() => {
-      state.tail = tail;
-      state.leaves.length = before;
-    });
-    for (const { leaf } of tails) leaves.push(leaf);
-    state.tail = tails.at(-1) ?? tail;
-    this.#changed.add(workspaceId);
-  }
-
-  /** Adds a checkpoint that the transaction stores to the ledger's series. */
-  addCheckpoint(tx: Tx, workspaceId: number, note: string): void {
-    requireOpenedFor(tx, workspaceId);
-    const state = this.#of(workspaceId);
-    const before = state.checkpoints;
-    tx.onRollback(() => {
-      state.checkpoints = before;
-    });
-    state.checkpoints = extendSeries(sha256, before, note);
-    this.#changed.add(workspaceId);
-  }
-
-  /**
-   * Signs and writes the heads of all ledgers that the group of transactions has changed. MUST be the last work of
-   * each group.
-   */
-  async write(tx: Tx): Promise<void> {
-    if (this.#changed.size === 0) return;
-    const changed = [...this.#changed];
-    const written = changed.sort((a, b) => a - b).flatMap((workspaceId) => this.#toWrite(workspaceId));
-    if (written.length > 0) {
-      this.#putLeaves(tx, written);
-      for (const { workspaceId, text } of written) tx.write(WRITE, [workspaceId, text]);
-      tx.write(WRITE_NODE, [NODE, this.#nodeNote()]);
-    }
-    tx.onCommit(() => {
-      for (const workspaceId of changed) this.#changed.delete(workspaceId);
-      for (const { state, tree, head } of written) {
-        state.tree = tree;
-        state.committed = head;
-        state.leaves = [];
-        state.signed = state.checkpoints;
-      }
-    });
-  }
-
-  /** Empty if the changes to the ledger were rolled back. */
-  #toWrite(workspaceId: number): readonly Written[] {
-    const state = this.#of(workspaceId);
-    if (state.leaves.length === 0 && state.signed === state.checkpoints) return [];
-    const tree = grown(state);
-    const head = { size: tree.size, root: tree.root() };
-    return [{ workspaceId, state, tree, head, text: this.#textOf(workspaceId, head, state.checkpoints) }];
-  }
-
-  #textOf(workspaceId: number, head: TreeHead, checkpoints: CheckpointSeries): string {
-    const { keys, nameOf } = this.#parts;
-    return headText({ origin: keys.originOf(nameOf(workspaceId)), ...head, workspaceId, checkpoints });
-  }
-
-  #putLeaves(tx: Tx, written: readonly Written[]): void {
-    for (const { workspaceId, text } of written) {
-      const before = this.#signed.leafOf(workspaceId);
-      tx.onRollback(() => {
-        if (before) this.#signed.set(workspaceId, before);
-        else this.#signed.removeLast(workspaceId);
-      });
-      this.#signed.set(workspaceId, headLeaf(TREE, text));
-    }
-  }
-
-  #nodeNote(): string {
-    const { keys } = this.#parts;
-    const text = nodeHeadText({
-      origin: keys.nodeOrigin,
-      count: this.#signed.size,
-      root: this.#signed.root(),
-      keys: keys.digestInTransaction(),
-    });
-    return formatNote({ text, signatures: keys.signNodeHead(text) });
-  }
-
-  #of(workspaceId: number): State {
-    const state = this.#states.get(workspaceId);
-    if (!state) throw new Error(`the ledger of workspace ${workspaceId} was not begun`);
-    return state;
-  }
+  readonly state: "signed" | "first" | "upgrade";
 }
 
-function grown({ tree, leaves }: State): GrowingTree {
-  const copy = tree.copy();
-  for (const leaf of leaves) copy.append(leaf);
-  return copy;
+/** Where the heads are, and how they are signed. */
+export interface HeadStore {
+  /**
+   * Verifies that the key has signed exactly the end of each ledger. MUST run before anything is appended.
+   * @throws OperatorError if a ledger is longer or shorter than the one that was signed, or has different entries
+   */
+  open(parts: OpenHeadsParts): Promise<OpenHeads>;
+  /** Whether any head is stored. */
+  isSigned(sql: Pick<Sql, "get">): Promise<boolean>;
 }
 
 /** The end of a ledger without entries. */
@@ -230,8 +81,15 @@ export function emptyLedger(): LedgerEnd {
   return { tail: EMPTY_TAIL, tree: new GrowingTree(TREE), checkpoints: NO_CHECKPOINTS };
 }
 
+/** The tree with more leaves. */
+export function grown(tree: GrowingTree, leaves: readonly Uint8Array[]): GrowingTree {
+  const copy = tree.copy();
+  for (const leaf of leaves) copy.append(leaf);
+  return copy;
+}
+
 /** @throws Error if the transaction was opened for other ledgers: a bug, which PostgreSQL could answer with a deadlock */
-function requireOpenedFor(tx: Tx, workspaceId: number): void {
+export function requireOpenedFor(tx: Tx, workspaceId: number): void {
   if (!tx.ledgers.includes(workspaceId)) {
     throw new Error(
       `the transaction was opened for the ledgers [${tx.ledgers.join(", ")}], not for ${workspaceId}`,

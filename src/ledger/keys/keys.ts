@@ -2,6 +2,7 @@ import { type KeyObject, sign } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
 import type { RandomSource } from "../../base/ids.ts";
 import { type Db, type Sql, StoreUnavailable, type Tx } from "../../store/db.ts";
+import type { HeadStore } from "../heads/heads.ts";
 import { keysDigest } from "../proof/node-head.ts";
 import { formatVerifierKey, keyIdOf, type NoteSignature } from "../proof/note.ts";
 import { sha256 } from "../tree-hash.ts";
@@ -27,7 +28,7 @@ export interface LedgerKeys {
   readonly nodeOrigin: string;
   sign(workspace: string, text: string): NoteSignature;
   /** Signs with the keys that the open transaction will have: if it changes the key, with both. */
-  signNodeHead(text: string): readonly NoteSignature[];
+  signHead(origin: string, text: string): readonly NoteSignature[];
   /** `keysDigest` of all keys as the open transaction will have them. */
   digestInTransaction(): Uint8Array;
   /** `keysDigest` of the keys that were stored at the start. */
@@ -66,6 +67,7 @@ export interface KeyChange {
 export interface LedgerKeysParts {
   readonly db: Db;
   readonly keyStore: SigningKeyStore;
+  readonly headStore: Pick<HeadStore, "isSigned">;
   readonly clock: Clock;
   readonly random: RandomSource;
   /** If the key in force is lost, creates a new one, for which no older key vouches. Default: false. */
@@ -93,9 +95,10 @@ export async function openLedgerKeys(parts: LedgerKeysParts): Promise<LedgerKeys
 }
 
 /** The public keys that the database knows, oldest first. The first start adds the first one. */
-async function knownKeys({ db, keyStore, clock, random }: LedgerKeysParts): Promise<readonly Uint8Array[]> {
+async function knownKeys(parts: LedgerKeysParts): Promise<readonly Uint8Array[]> {
+  const { db, keyStore, headStore, clock, random } = parts;
   // Heads are read first: another node that starts now adds its key before it signs.
-  const isSigned = await hasHeads(db);
+  const isSigned = await headStore.isSigned(db);
   const known = await storedKeys(db);
   if (known.length > 0 || isSigned) return known;
   const first = await keyStore.first(random);
@@ -163,10 +166,10 @@ class NodeKeys implements LedgerKeys {
     return this.#signAs(this.originOf(workspace), text);
   }
 
-  signNodeHead(text: string): readonly NoteSignature[] {
+  signHead(origin: string, text: string): readonly NoteSignature[] {
     const next = this.#next;
-    const signature = this.#signAs(this.nodeOrigin, text);
-    return next ? [signature, signWith(next.key, next.publicKey, this.nodeOrigin, text)] : [signature];
+    const signature = this.#signAs(origin, text);
+    return next ? [signature, signWith(next.key, next.publicKey, origin, text)] : [signature];
   }
 
   digestInTransaction(): Uint8Array {
@@ -279,10 +282,6 @@ function signWith(key: KeyObject, publicKey: Uint8Array, name: string, text: str
 async function storedKeys(sql: Pick<Sql, "all">): Promise<Uint8Array[]> {
   const rows = await sql.all<{ public_key: Uint8Array }>("SELECT public_key FROM ledger_keys ORDER BY id");
   return rows.map(({ public_key }) => public_key);
-}
-
-async function hasHeads(sql: Pick<Sql, "get">): Promise<boolean> {
-  return (await sql.get("SELECT 1 FROM ledger_heads LIMIT 1")) !== undefined;
 }
 
 function insertKey(tx: Tx, publicKey: Uint8Array, now: number): void {

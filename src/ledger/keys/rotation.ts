@@ -43,7 +43,7 @@ export async function rotateKey(
         outcome: "succeeded",
         detail: change.verifierKeys(name),
       });
-      const { size, root } = heads.current(id);
+      const { size, root } = heads.current(tx, id);
       const text = checkpointText({ origin: keys.originOf(name), size, root });
       const note = formatNote({ text, signatures: change.signBoth(name, text) });
       storeCheckpoint(tx, heads, { workspaceId: id, size, note, now: clock.now() });

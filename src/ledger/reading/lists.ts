@@ -76,7 +76,7 @@ export class LedgerLists {
     signal?: AbortSignal,
   ): Promise<EntryPageRows> {
     const { order, after, limit } = page;
-    const reading = this.#reading(workspaceId);
+    const reading = await this.#reading(workspaceId);
     let { first, last } = await evidenceSpan(reading, filter);
     if (after !== undefined) {
       if (order === "asc") first = Math.max(first, after + 1);
@@ -91,7 +91,7 @@ export class LedgerLists {
     filter: Omit<EntryFilter, "from" | "to">,
     span: SeqRange,
   ): AsyncGenerator<readonly StoredEntry[], void> {
-    const reading = this.#reading(workspaceId);
+    const reading = await this.#reading(workspaceId);
     for await (const { entries, isLast } of reading.looks(filter, span, AT_ONCE)) {
       yield entries;
       const turn = isLast ? undefined : takeTurn(workspaceId, { bytes: LOOK_COST });
@@ -100,34 +100,35 @@ export class LedgerLists {
   }
 
   /** The entries of a period. @throws LedgerChanged */
-  span(
+  async span(
     workspaceId: number,
     time: Pick<EntryFilter, "from" | "to">,
   ): Promise<{ readonly first: number; readonly last: number }> {
-    return evidenceSpan(this.#reading(workspaceId), time);
+    return evidenceSpan(await this.#reading(workspaceId), time);
   }
 
   /** @throws LedgerChanged */
   async entry(workspaceId: number, seq: number): Promise<StoredEntry | undefined> {
-    return this.#reading(workspaceId).entry(seq);
+    return (await this.#reading(workspaceId)).entry(seq);
   }
 
   /** Number of entries on disk. */
-  size(workspaceId: number): number {
-    return this.#parts.heads.committed(workspaceId).size;
+  async size(workspaceId: number): Promise<number> {
+    return (await this.#parts.heads.committed(workspaceId)).size;
   }
 
   /** Entries by seq. Seqs without an entry are omitted. @throws LedgerChanged */
   async entries(workspaceId: number, seqs: Iterable<number>): Promise<ReadonlyMap<number, StoredEntry>> {
-    return this.#reading(workspaceId).entries(new Set(seqs));
+    return (await this.#reading(workspaceId)).entries(new Set(seqs));
   }
 
-  #reading(workspaceId: number): ListReading {
+  async #reading(workspaceId: number): Promise<ListReading> {
+    const signed = await this.#parts.heads.committed(workspaceId);
     const checked = {
       ...{ blocks: this.#blocks, entries: this.#entries, tails: this.#tails },
       checks: this.#checks,
     };
-    return new ListReading(this.#parts, workspaceId, checked);
+    return new ListReading(this.#parts, workspaceId, signed, checked);
   }
 }
 
@@ -150,12 +151,12 @@ class ListReading {
   #tail: CheckedTail | undefined;
   #evidence: Promise<EvidenceReader> | undefined;
 
-  constructor(parts: LedgerListsParts, workspaceId: number, checked: Checked) {
+  constructor(parts: LedgerListsParts, workspaceId: number, signed: TreeHead, checked: Checked) {
     this.#parts = parts;
     this.#workspaceId = workspaceId;
     this.#checked = checked;
-    this.#signed = parts.heads.committed(workspaceId);
-    this.size = this.#signed.size;
+    this.#signed = signed;
+    this.size = signed.size;
   }
 
   async entry(seq: number): Promise<StoredEntry | undefined> {

@@ -54,14 +54,14 @@ export interface ProofParts {
 
 export function createProofs({ db, heads, keys, nameOf }: ProofParts): Proofs {
   async function headOf(tree: TreeReader, workspaceId: number, size?: number): Promise<SignedHead> {
-    const head = await rootAt(tree, heads.committed(workspaceId), size);
+    const head = await rootAt(tree, await heads.committed(workspaceId), size);
     return { ...head, note: signHead(keys, nameOf(workspaceId), head) };
   }
 
   return {
     head: (workspaceId, size) => headOf(new TreeReader(db, workspaceId), workspaceId, size),
     async inclusion(workspaceId, seq, size) {
-      const upTo = size ?? heads.committed(workspaceId).size;
+      const upTo = size ?? (await heads.committed(workspaceId)).size;
       const entry = seq <= upTo ? await findEntry(db, workspaceId, seq) : undefined;
       if (!entry) return undefined;
       const tree = new TreeReader(db, workspaceId);
@@ -72,7 +72,7 @@ export function createProofs({ db, heads, keys, nameOf }: ProofParts): Proofs {
       return { leaf: entry.leaf, inclusion, head };
     },
     async consistency(workspaceId, from, given) {
-      const { size } = heads.committed(workspaceId);
+      const { size } = await heads.committed(workspaceId);
       const to = given ?? size;
       if (from > to || to > size) return undefined;
       const tree = new TreeReader(db, workspaceId);

@@ -69,7 +69,7 @@ export class ApprovalEvidence {
     const { workspaceId, agent, decisionSeq, status } = approval;
     if (status !== "approved" || decisionSeq === null) return;
     const { lists } = this.#parts;
-    const span = { first: decisionSeq + 1, last: lists.size(workspaceId), order: "asc" } as const;
+    const span = { first: decisionSeq + 1, last: await lists.size(workspaceId), order: "asc" } as const;
     if (span.first > span.last) return;
     for await (const entries of lists.read(workspaceId, { agent, action: "tool.call" }, span)) {
       for (const { seq, bytes } of entries) {

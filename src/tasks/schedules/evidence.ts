@@ -80,7 +80,7 @@ export class ScheduleEvidence {
 
   /** The last entry that created, changed or deleted it. */
   async #newest(workspaceId: number, id: string): Promise<ScheduleEntry | undefined> {
-    const last = this.#parts.lists.size(workspaceId);
+    const last = await this.#parts.lists.size(workspaceId);
     let newest: ScheduleEntry | undefined;
     for (const action of CHANGES) {
       const span = { first: (newest?.seq ?? 0) + 1, last, order: "desc" } as const;
@@ -137,7 +137,7 @@ export class ScheduleEvidence {
 
   /** Whether the ledger records that the prompt's copy in the payloads was erased. */
   async #wasErased(workspaceId: number, seq: number): Promise<boolean> {
-    const span = { first: seq + 1, last: this.#parts.lists.size(workspaceId), order: "desc" } as const;
+    const span = { first: seq + 1, last: await this.#parts.lists.size(workspaceId), order: "desc" } as const;
     if (span.first > span.last) return false;
     for (const action of ["payload.expire", "payload.erase"]) {
       for await (const entries of this.#parts.lists.read(workspaceId, { action }, span)) {

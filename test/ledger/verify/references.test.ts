@@ -8,6 +8,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { createIds, systemRandom } from "../../../src/base/ids.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import type { EntryDraft } from "../../../src/ledger/entry.ts";
+import { nodeHeadStore } from "../../../src/ledger/heads/open-node-heads.ts";
 import { SigningKeyFile } from "../../../src/ledger/keys/file.ts";
 import { openChains } from "../../../src/ledger/open-chains.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
@@ -39,6 +40,7 @@ async function foundIn(entries: readonly Entry[], between = 0): Promise<(string 
   const { ledger } = await openChains({
     ...{
       db,
+      headStore: nodeHeadStore,
       keyStore: new SigningKeyFile(directory.path),
       clock: systemClock,
       random: systemRandom,

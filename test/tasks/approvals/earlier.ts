@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
 import { silentLog } from "../../../src/base/log.ts";
+import { nodeHeadStore } from "../../../src/ledger/heads/open-node-heads.ts";
 import { SigningKeyFile } from "../../../src/ledger/keys/file.ts";
 import { openChains } from "../../../src/ledger/open-chains.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
@@ -21,6 +22,7 @@ export async function presentAsEarlier(
   const { ledger } = await openChains({
     ...{
       db,
+      headStore: nodeHeadStore,
       keyStore: new SigningKeyFile(dataDir),
       clock: systemClock,
       random: systemRandom,

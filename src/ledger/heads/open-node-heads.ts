@@ -12,33 +12,16 @@ import { ledgerSize } from "../reading/query.ts";
 import { endOf, ledgerChanged, type NamedWorkspace, unsignedEnd, VERIFY_HINT } from "../stored-end.ts";
 import { sha256 } from "../tree-hash.ts";
 import { tools } from "../verify/tools.ts";
-import { type LedgerEnd, LedgerHeads, NODE } from "./heads.ts";
+import type { HeadStore, LedgerEnd, OpenHeads, OpenHeadsParts, UnsignedLedger } from "./heads.ts";
+import { NODE, NodeHeads } from "./node-heads.ts";
 
-export interface OpenHeadsParts {
-  readonly db: Db;
-  readonly keys: LedgerKeys;
-  workspaces(): readonly NamedWorkspace[];
-  nameOf(workspaceId: number): string;
-}
-
-/** A ledger that predates signed heads. */
-export interface UnsignedLedger {
-  readonly workspaceId: number;
-  readonly size: number;
-  /** Number of entries that a stored checkpoint covers. */
-  readonly checkpointSize: number;
-}
-
-export interface OpenHeads {
-  readonly heads: LedgerHeads;
-  /** Ledgers that have entries and no head yet. The transaction that signs them MUST record it in each. */
-  readonly unsigned: readonly UnsignedLedger[];
-  /**
-   * `first`: no head is stored. `upgrade`: each head is signed individually. In both cases the next commit signs them
-   * together.
-   */
-  readonly state: "signed" | "first" | "upgrade";
-}
+/** For a store that only this process writes. */
+export const nodeHeadStore: HeadStore = {
+  open: openNodeHeads,
+  async isSigned(sql) {
+    return (await sql.get("SELECT 1 FROM ledger_heads LIMIT 1")) !== undefined;
+  },
+};
 
 /** The signed part of a ledger's end. */
 interface SignedEnd {
@@ -57,10 +40,11 @@ interface SignedEnd {
  *
  * @throws OperatorError if a ledger is longer or shorter than the one that was signed, or has different entries
  */
-export async function openHeads(parts: OpenHeadsParts): Promise<OpenHeads> {
+async function openNodeHeads(parts: OpenHeadsParts): Promise<OpenHeads> {
   const { db, keys, nameOf } = parts;
   const workspaces = [...parts.workspaces()].sort((a, b) => a.id - b.id);
-  const heads = new LedgerHeads({ keys, nameOf });
+  const heads = new NodeHeads({ keys, nameOf });
+  db.beforeCommit((tx) => heads.write(tx));
   const stored = await storedHeads(db);
   const note = await storedNodeHead(db);
   if (note !== undefined) {
@@ -224,7 +208,7 @@ async function checkCheckpoints(
 }
 
 /** @throws OperatorError */
-function checkTogether(heads: LedgerHeads, node: NodeHead, stored: number): void {
+function checkTogether(heads: NodeHeads, node: NodeHead, stored: number): void {
   const { size, root } = heads.together;
   if (stored !== size) {
     throw changed(`${stored} heads of ledgers are stored for ${size} workspaces: a workspace was removed`);
