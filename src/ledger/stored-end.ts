@@ -1,5 +1,5 @@
 import { OperatorError } from "../base/errors.ts";
-import { type Db, StoreUnavailable } from "../store/db.ts";
+import { type Db, type Sql, StoreUnavailable } from "../store/db.ts";
 import { readTail } from "./chain.ts";
 import { leafHash } from "./entry.ts";
 import { emptyLedger, type LedgerEnd } from "./heads/heads.ts";
@@ -36,20 +36,20 @@ export async function unsignedEnd(db: Db, workspaceId: number): Promise<LedgerEn
 
 /** The end of a ledger according to the tiles and the entries after the last tile. @throws OperatorError */
 export async function endOf(
-  db: Db,
+  sql: Pick<Sql, "all" | "get">,
   workspace: NamedWorkspace,
   checkpoints: CheckpointSeries,
 ): Promise<LedgerEnd> {
-  const size = await ledgerSize(db, workspace.id);
+  const size = await ledgerSize(sql, workspace.id);
   if (size === 0) return { ...emptyLedger(), checkpoints };
   try {
     const range = { start: 0, end: size };
-    const subtrees = await new TreeReader(db, workspace.id).subtreesOf(range);
+    const subtrees = await new TreeReader(sql, workspace.id).subtreesOf(range);
     const tree = new GrowingTree(TREE);
     for (const [index, { level }] of nodesOf(range).entries())
       tree.append(subtrees[index] ?? TREE.empty(), level);
-    await checkLastBlock(db, workspace, size);
-    return { tail: await readTail(db, workspace.id), tree, checkpoints };
+    await checkLastBlock(sql, workspace, size);
+    return { tail: await readTail(sql, workspace.id), tree, checkpoints };
   } catch (error) {
     if (error instanceof StoreUnavailable || error instanceof OperatorError) throw error;
     throw ledgerChanged(
@@ -63,10 +63,10 @@ export async function endOf(
  * Checks the entries after the last tile, and always the last entry, because it determines the earliest time of the
  * next one.
  */
-async function checkLastBlock(db: Db, workspace: NamedWorkspace, size: number): Promise<void> {
+async function checkLastBlock(sql: Pick<Sql, "all">, workspace: NamedWorkspace, size: number): Promise<void> {
   const first = Math.floor((size - 1) / TILE_WIDTH) * TILE_WIDTH + 1;
   const after = size % TILE_WIDTH === 0 ? size - 1 : first - 1;
-  const rows = await db.all<{ seq: number; leaf: Uint8Array; bytes: string }>(
+  const rows = await sql.all<{ seq: number; leaf: Uint8Array; bytes: string }>(
     "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq > $2 ORDER BY seq",
     [workspace.id, after],
   );

@@ -24,9 +24,20 @@ export interface Sql {
  */
 export type Ledgers = number | readonly number[] | null;
 
+/** What a row of `ledger_tails` says about the end of a ledger. The ledger alone knows what it means. */
+export interface LedgerTail {
+  readonly head: string;
+  readonly edge: Uint8Array;
+}
+
 export interface Tx extends Sql {
   /** The workspaces whose ledgers it may append to. `Ledger.begin` adds a new one. */
   readonly ledgers: number[];
+  /**
+   * The tails of those ledgers, by workspace, as they were when this transaction locked them. Empty in SQLite, whose
+   * only process knows them.
+   */
+  readonly lockedTails: ReadonlyMap<number, LedgerTail>;
   /**
    * Runs one writing statement whose count nobody needs. Statements keep their order, but nobody waits for this one. If
    * it fails, the transaction fails with its error, whatever `work` does: later statements throw it too.

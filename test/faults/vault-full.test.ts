@@ -78,6 +78,7 @@ function counting(store: SqliteDb): SqliteDb {
   const count = (tx: Tx, slice: { written: number; removed: number }): Tx => ({
     seals: tx.seals,
     ledgers: tx.ledgers,
+    lockedTails: tx.lockedTails,
     all: (sql, params) => tx.all(sql, params),
     get: (sql, params) => tx.get(sql, params),
     onRollback: (undo) => tx.onRollback(undo),

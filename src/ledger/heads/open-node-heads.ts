@@ -1,19 +1,19 @@
 import { OperatorError } from "../../base/errors.ts";
-import type { Db, Sql } from "../../store/db.ts";
+import type { Sql } from "../../store/db.ts";
 import type { LedgerKeys } from "../keys/keys.ts";
 import { completeLedger } from "../ledger.ts";
 import { isEqual } from "../proof/hash.ts";
-import { type CheckpointSeries, parseHead } from "../proof/head.ts";
+import { parseHead } from "../proof/head.ts";
 import { type NodeHead, parseNodeHead } from "../proof/node-head.ts";
 import { keyIdOf, type Note, NoteError, signersOf } from "../proof/note.ts";
 import { parseSignedHead } from "../proof/signed-head.ts";
 import { lastCheckpointSize } from "../reading/proofs.ts";
-import { ledgerSize } from "../reading/query.ts";
-import { endOf, ledgerChanged, type NamedWorkspace, unsignedEnd, VERIFY_HINT } from "../stored-end.ts";
+import { ledgerChanged, type NamedWorkspace, unsignedEnd, VERIFY_HINT } from "../stored-end.ts";
 import { sha256 } from "../tree-hash.ts";
 import { tools } from "../verify/tools.ts";
-import type { HeadStore, LedgerEnd, OpenHeads, OpenHeadsParts, UnsignedLedger } from "./heads.ts";
+import type { HeadStore, OpenHeads, OpenHeadsParts, UnsignedLedger } from "./heads.ts";
 import { NODE, NodeHeads } from "./node-heads.ts";
+import { type SignedEnd, verifiedEnd } from "./verified-end.ts";
 
 /** For a store that only this process writes. */
 export const nodeHeadStore: HeadStore = {
@@ -22,13 +22,6 @@ export const nodeHeadStore: HeadStore = {
     return (await sql.get("SELECT 1 FROM ledger_heads LIMIT 1")) !== undefined;
   },
 };
-
-/** The signed part of a ledger's end. */
-interface SignedEnd {
-  readonly size: number;
-  readonly root: Uint8Array;
-  readonly checkpoints: CheckpointSeries;
-}
 
 /**
  * Verifies that the key has signed exactly the end of each ledger, and the ends of all ledgers together. MUST run
@@ -162,49 +155,6 @@ async function signedHeadOf(
     if (!(error instanceof NoteError)) throw error;
     throw ledgerChanged(workspace, `has an invalid head (${error.message})`);
   }
-}
-
-/** @throws OperatorError */
-async function verifiedEnd(
-  db: Db,
-  workspace: NamedWorkspace,
-  { size, root, checkpoints }: SignedEnd,
-): Promise<LedgerEnd> {
-  const stored = await ledgerSize(db, workspace.id);
-  if (stored > size) {
-    const entries =
-      stored === size + 1
-        ? `entry ${stored} was`
-        : Number.isSafeInteger(stored)
-          ? `entries ${size + 1} to ${stored} were`
-          : `entries after entry ${size} were`;
-    throw ledgerChanged(workspace, `ends with an unsigned tail: ${entries} added without the ledger's key`);
-  }
-  if (stored < size) throw ledgerChanged(workspace, `has ${stored} entries, but ${size} were signed`);
-  const end = await endOf(db, workspace, checkpoints);
-  if (!isEqual(end.tree.root(), root)) {
-    throw ledgerChanged(workspace, `was changed: its ${size} entries are not those that were signed`);
-  }
-  await checkCheckpoints(db, workspace, checkpoints);
-  return end;
-}
-
-/**
- * Checks that no checkpoint is missing. Detecting a replaced one requires reading them all, as `ledger verify` does.
- */
-async function checkCheckpoints(
-  sql: Pick<Sql, "get">,
-  workspace: NamedWorkspace,
-  { count }: CheckpointSeries,
-): Promise<void> {
-  const row = await sql.get<{ stored: number }>(
-    "SELECT COUNT(*) AS stored FROM ledger_checkpoints WHERE workspace_id = $1",
-    [workspace.id],
-  );
-  const stored = row?.stored ?? 0;
-  if (stored === count) return;
-  const what = stored < count ? "checkpoints were removed" : "checkpoints were added";
-  throw ledgerChanged(workspace, `has ${stored} checkpoints, but ${count} were signed: ${what}`);
 }
 
 /** @throws OperatorError */

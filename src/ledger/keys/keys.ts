@@ -3,9 +3,11 @@ import type { Clock } from "../../base/clock.ts";
 import type { RandomSource } from "../../base/ids.ts";
 import { type Db, type Sql, StoreUnavailable, type Tx } from "../../store/db.ts";
 import type { HeadStore } from "../heads/heads.ts";
+import { isEqual } from "../proof/hash.ts";
 import { keysDigest } from "../proof/node-head.ts";
-import { formatVerifierKey, keyIdOf, type NoteSignature } from "../proof/note.ts";
+import { formatVerifierKey, keyIdOf, type Note, type NoteSignature } from "../proof/note.ts";
 import { sha256 } from "../tree-hash.ts";
+import { isSignedBy } from "../verify/tools.ts";
 import {
   type KeyUse,
   type NewSigningKey,
@@ -29,8 +31,12 @@ export interface LedgerKeys {
   sign(workspace: string, text: string): NoteSignature;
   /** Signs with the keys that the open transaction will have: if it changes the key, with both. */
   signHead(origin: string, text: string): readonly NoteSignature[];
+  /** Whether one of the keys in force, which the open transaction may change, has signed the note under this name. */
+  hasSigned(origin: string, note: Note): boolean;
   /** `keysDigest` of all keys as the open transaction will have them. */
   digestInTransaction(): Uint8Array;
+  /** Whether this is `keysDigest` of all keys before or after the open transaction. */
+  isDigest(digest: Uint8Array): boolean;
   /** `keysDigest` of the keys that were stored at the start. */
   readonly storedDigest: Uint8Array;
   /** The 32-byte public key that signed the stored heads: the lost one while it is being replaced. */
@@ -172,8 +178,25 @@ class NodeKeys implements LedgerKeys {
     return next ? [signature, signWith(next.key, next.publicKey, origin, text)] : [signature];
   }
 
+  hasSigned(origin: string, { text, signatures }: Note): boolean {
+    const keys = this.#next ? [this.headKey, this.#next.publicKey] : [this.headKey];
+    const message = Buffer.from(text);
+    return signatures.some(
+      ({ name, signature }) => name === origin && keys.some((key) => isSignedBy(key, message, signature)),
+    );
+  }
+
+  isDigest(digest: Uint8Array): boolean {
+    const known = this.#lost ? this.storedDigest : this.#digestInForce();
+    return isEqual(digest, known) || isEqual(digest, this.digestInTransaction());
+  }
+
   digestInTransaction(): Uint8Array {
     if (this.#next) return keysDigest(sha256, [...this.#former, this.#public, this.#next.publicKey]);
+    return this.#digestInForce();
+  }
+
+  #digestInForce(): Uint8Array {
     this.#digest ??= keysDigest(sha256, [...this.#former, this.#public]);
     return this.#digest;
   }

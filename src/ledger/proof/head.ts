@@ -36,12 +36,18 @@ export function headText({ workspaceId, checkpoints, ...checkpoint }: LedgerHead
 export function parseHead(text: string): LedgerHead {
   const checkpoint = parseCheckpoint(text);
   const [mark, workspace = "", series = "", ...rest] = text.split("\n").slice(3, -1);
-  const workspaceId = Number(WORKSPACE.exec(workspace)?.groups?.id);
+  const workspaceId = parseWorkspaceLine(workspace);
   const checkpoints = parseSeriesLine(series);
-  if (mark !== MARK || rest.length > 0 || !checkpoints || !Number.isSafeInteger(workspaceId)) {
+  if (mark !== MARK || rest.length > 0 || !checkpoints || workspaceId === undefined) {
     throw new NoteError("the text is not a ledger's head");
   }
   return { ...checkpoint, workspaceId, checkpoints };
+}
+
+/** Undefined if the line does not name a workspace's number. */
+export function parseWorkspaceLine(line: string): number | undefined {
+  const id = Number(WORKSPACE.exec(line)?.groups?.id);
+  return Number.isSafeInteger(id) ? id : undefined;
 }
 
 export function seriesLine({ count, digest }: CheckpointSeries): string {

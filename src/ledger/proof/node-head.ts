@@ -6,9 +6,8 @@ import { fromBase64, type Note, NoteError, parseNote } from "./note.ts";
  * The head of a node: one signature over the heads of all its ledgers, made in the transaction of each commit. The
  * heads' texts are the leaves of an RFC 9162 Merkle tree, in the order of the workspaces' numbers.
  *
- * A single ledger cannot be rolled back, because its head would not match the others. A store with one writer has one
- * node. If there were several writers, each would have its own node's head, over the ledgers that it wrote last, so
- * commits of different workspaces would never wait for each other.
+ * A single ledger cannot be rolled back, because its head would not match the others. A store that several nodes share
+ * has no such head (`shared-head.ts`).
  */
 export interface NodeHead {
   /** `gatehouse/<instance>`, which is also the name of the key that signs it. Ledgers have longer names. */

@@ -1,6 +1,6 @@
 import type { TreeHash } from "./hash.ts";
 
-interface Subtree {
+export interface Subtree {
   readonly level: number;
   readonly hash: Uint8Array;
 }
@@ -42,6 +42,11 @@ export class GrowingTree {
       added = { level: added.level + 1, hash: this.#hash.node(left.hash, added.hash) };
     }
     this.#subtrees.push(added);
+  }
+
+  /** What the tree consists of, in the order in which they can be appended to an empty one. */
+  get subtrees(): readonly Subtree[] {
+    return this.#subtrees;
   }
 
   /** @param right Root of further leaves to the right, fewer than the smallest subtree in this tree contains */

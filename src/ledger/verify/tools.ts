@@ -10,10 +10,11 @@ const MOST_KEYS = 64;
 const keys = new Map<string, KeyObject>();
 
 /** Hashing and signature checks as this program does them. */
-export const tools: VerifyTools = {
-  sha256,
-  verifySignature: (publicKey, message, signature) => verify(null, message, keyOf(publicKey), signature),
-};
+export const tools: VerifyTools = { sha256, verifySignature: isSignedBy };
+
+export function isSignedBy(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
+  return verify(null, message, keyOf(publicKey), signature);
+}
 
 /** For bundles, whose files are hashed in parts. Takes half the time of the portable hash. */
 export const bundleTools: BundleTools = { ...tools, runningHash: () => new Bun.CryptoHasher("sha256") };

@@ -178,9 +178,10 @@ export class Group {
     // what another one has changed since it began fails, and is repeated.
     const isolation = this.#workspaceIds.length > 0 ? "READ COMMITTED" : "REPEATABLE READ";
     await session.begin(isolation, mode.isPooled ? transactionSettings(timeouts) : null);
-    await lockTails(session, this.#workspaceIds);
+    const lockedTails = await lockTails(session, this.#workspaceIds);
+    const parts = { seals: this.#parts.seals, lockedTails };
     for (const job of jobs) {
-      const tx = new OpenTx(session, this.#parts.seals, this.#workspaceIds, shared);
+      const tx = new OpenTx(session, { ...parts, ledgers: this.#workspaceIds, shared });
       opened.push(tx);
       const outcome = await runJob(session, job, tx, jobs.length === 1);
       outcomes.set(job, outcome);
@@ -202,7 +203,8 @@ export class Group {
     const last = this.#parts.beforeCommit();
     const works = [...shared.values()].map((work) => (tx: Tx) => work.write(tx));
     for (const work of last ? [...works, last] : works) {
-      const tx = new OpenTx(session, this.#parts.seals, [], null);
+      const { seals } = this.#parts;
+      const tx = new OpenTx(session, { seals, ledgers: [], lockedTails: new Map(), shared: null });
       opened.unshift(tx);
       try {
         await work(tx);

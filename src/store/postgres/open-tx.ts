@@ -1,4 +1,4 @@
-import type { CommitWork, SqlValue, Tx } from "../db.ts";
+import type { CommitWork, LedgerTail, SqlValue, Tx } from "../db.ts";
 import type { RowSeals } from "../seals/seals.ts";
 import { refusalOf } from "./errors.ts";
 import type { Session } from "./session.ts";
@@ -6,20 +6,29 @@ import type { Session } from "./session.ts";
 /** The works that the transactions of one commit share, by their class. */
 export type CommitWorks = Map<new () => CommitWork, CommitWork>;
 
+export interface OpenTxParts {
+  readonly seals: RowSeals;
+  readonly ledgers: readonly number[];
+  readonly lockedTails: ReadonlyMap<number, LedgerTail>;
+  /** Null for what is written before the commit: nothing is written after it. */
+  readonly shared: CommitWorks | null;
+}
+
 /** The transaction that a work sees. */
 export class OpenTx implements Tx {
   readonly seals: RowSeals;
   #session: Session | null;
-  /** Null for what is written before the commit: nothing is written after it. */
   readonly #shared: CommitWorks | null;
   /** A copy for each run of the work, which may add the ledger of a workspace that it creates. */
   readonly ledgers: number[];
+  readonly lockedTails: ReadonlyMap<number, LedgerTail>;
   #undo: (() => void)[] | null = null;
   #done: (() => void)[] | null = null;
 
-  constructor(session: Session, seals: RowSeals, ledgers: readonly number[], shared: CommitWorks | null) {
+  constructor(session: Session, { seals, ledgers, lockedTails, shared }: OpenTxParts) {
     this.#session = session;
     this.ledgers = [...ledgers];
+    this.lockedTails = lockedTails;
     this.seals = seals;
     this.#shared = shared;
   }

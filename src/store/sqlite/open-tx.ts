@@ -1,10 +1,12 @@
-import { type CommitWork, type SqlValue, StoreUnavailable, type Tx } from "../db.ts";
+import { type CommitWork, type LedgerTail, type SqlValue, StoreUnavailable, type Tx } from "../db.ts";
 import type { RowSeals } from "../seals/seals.ts";
 import type { Connection } from "./connection.ts";
 import { refusalOf } from "./engine-errors.ts";
 
 /** The works that the transactions of one commit share, by their class. */
 export type CommitWorks = Map<new () => CommitWork, CommitWork>;
+
+const NO_TAILS: ReadonlyMap<number, LedgerTail> = new Map();
 
 /** A transaction of a group. */
 export class OpenTx implements Tx {
@@ -23,6 +25,10 @@ export class OpenTx implements Tx {
     this.#connection = connection;
     this.seals = seals;
     this.#shared = shared;
+  }
+
+  get lockedTails(): ReadonlyMap<number, LedgerTail> {
+    return NO_TAILS;
   }
 
   /**

@@ -67,6 +67,9 @@ afterAll(async () => {
   dir.remove();
 });
 
+/** A store with several nodes has no such tables. */
+const OF_ONE_NODE = /\bledger_(node_)?heads\b/;
+
 test("no statement reads all of a table that grows with history", () => {
   const database = new Database(databasePath(dir.path), { readonly: true });
   const growing = statements()
@@ -86,7 +89,7 @@ test.skipIf(missingPostgres !== undefined)("PostgreSQL prepares every statement"
   const database = await createDatabase();
   const db = await openPostgres({ url: database.url });
   const refused: string[] = [];
-  for (const sql of statements()) {
+  for (const sql of statements().filter((each) => !OF_ONE_NODE.test(each))) {
     // Prepared and not executed, by the only connection of the transaction.
     await db
       .tx(null, (tx) => tx.run(`PREPARE statement AS ${sql}; DEALLOCATE statement`))

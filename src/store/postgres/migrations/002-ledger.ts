@@ -43,16 +43,6 @@ CREATE TABLE ledger_keys (
   retired_at BIGINT
 );
 
-CREATE TABLE ledger_heads (
-  workspace_id BIGINT PRIMARY KEY REFERENCES workspaces (id),
-  note TEXT COLLATE "C" NOT NULL
-);
-
-CREATE TABLE ledger_node_heads (
-  node BIGINT PRIMARY KEY,
-  note TEXT COLLATE "C" NOT NULL
-);
-
 CREATE TABLE payloads (
   workspace_id BIGINT NOT NULL,
   seq BIGINT NOT NULL,

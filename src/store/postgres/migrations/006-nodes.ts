@@ -5,8 +5,11 @@ export const NODES: Migration = {
   name: "the order of nodes",
   sql: `
 -- Whoever holds the lock of a row appends to that workspace's ledger.
+-- What has been signed of its end is null until the ledger begins.
 CREATE TABLE ledger_tails (
-  workspace_id BIGINT PRIMARY KEY
+  workspace_id BIGINT PRIMARY KEY,
+  head TEXT COLLATE "C",
+  edge BYTEA
 );
 
 -- One row for each of the newest transactions of a node: see commit-marks.ts.
