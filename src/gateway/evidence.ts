@@ -2,14 +2,11 @@ import { openWorkspaces } from "../access/workspaces.ts";
 import type { Config } from "../config/config.ts";
 import { LedgerHistories } from "../gate/ledger-histories.ts";
 import type { Metrics } from "../http/metrics.ts";
-import { nodeHeadStore } from "../ledger/heads/open-node-heads.ts";
-import { SigningKeyFile } from "../ledger/keys/file.ts";
 import { openLedger } from "../ledger/open.ts";
 import { openSealedRows } from "../ledger/sealed-rows.ts";
 import { LedgerWatch } from "../ledger/watch.ts";
 import { Announcements } from "../notify/announce.ts";
 import { openWebhook } from "../notify/open.ts";
-import { WebhookSecretFile } from "../notify/secret.ts";
 import type { ReopenReason } from "../store/file-store.ts";
 import type { Platform } from "./platform.ts";
 import type { Store } from "./store.ts";
@@ -30,24 +27,23 @@ export type Evidence = Awaited<ReturnType<typeof openEvidence>>;
 export async function openEvidence(
   config: Config,
   { clock, random, ids, log }: Platform,
-  { db, secretKey }: Store,
+  { db, files, secretKey, keyStore, headStore, webhookSecrets }: Store,
   metrics: Metrics,
   { replaceLostKey, acceptChanged }: EvidenceOptions,
 ) {
-  const { dataDir, notify } = config;
   const workspaces = await openWorkspaces(db, clock, config.limits);
   const workspaceIds = () => workspaces.list().map(({ id }) => id);
   const nameOf = (id: number) => workspaces.get(id).name;
   const noticed = (kind: string) => metrics.storeDisturbances.inc({ kind });
   const ledgers = await openLedger({
     ...{ db, clock, random, log, nameOf, noticed, replaceLostKey },
-    ...{ keyStore: new SigningKeyFile(dataDir), headStore: nodeHeadStore },
-    ...{ config: config.ledger, workspaces: () => workspaces.list() },
+    ...{ keyStore, headStore, config: config.ledger, workspaces: () => workspaces.list() },
   });
   const { ledger, heads } = ledgers;
   const { instance } = ledgers.keys;
-  const secretStore = new WebhookSecretFile(dataDir);
-  const webhook = await openWebhook({ config: notify, secretStore, db, clock, ids, random, log, instance });
+  const webhook = await openWebhook({
+    ...{ config: config.notify, secretStore: webhookSecrets, db, clock, ids, random, log, instance },
+  });
   const announcements = new Announcements(webhook, nameOf);
   // Listens from now on, because the start itself writes entries and signs the first checkpoint of a ledger at once.
   ledgers.checkpoints.published.listen(({ workspaceId, head: { size, note } }) => {
@@ -61,7 +57,7 @@ export async function openEvidence(
   db.seals.outdateTokens((token) => histories.isOutdated(token));
   const mustReopen = Promise.withResolvers<ReopenReason>();
   const watch = new LedgerWatch({
-    ...{ db, ledger, heads, clock, log, noticed, workspaceIds },
+    ...{ db, files, ledger, heads, clock, log, noticed, workspaceIds },
     mustReopen: mustReopen.resolve,
   });
   return {

@@ -1,18 +1,30 @@
 import type { Config } from "../config/config.ts";
+import type { HeadStore } from "../ledger/heads/heads.ts";
+import { nodeHeadStore } from "../ledger/heads/open-node-heads.ts";
+import { SigningKeyFile } from "../ledger/keys/file.ts";
+import type { SigningKeyStore } from "../ledger/keys/signing-key.ts";
+import { WebhookSecretFile, type WebhookSecretStore } from "../notify/secret.ts";
 import { claimDirectory } from "../store/claim.ts";
+import type { Db } from "../store/db.ts";
 import { databasePath } from "../store/directory.ts";
+import type { FileStore } from "../store/file-store.ts";
 import { removeRuntime } from "../store/runtime.ts";
 import type { SealedRowsCheck } from "../store/seals/unsealed-rows.ts";
 import { openSecretKey, type SecretKey } from "../store/secret-key.ts";
-import { openSqlite, type SqliteDb } from "../store/sqlite/open.ts";
+import { openSqlite } from "../store/sqlite/open.ts";
 import type { Platform } from "./platform.ts";
 
-/** The data directory, claimed for this process, with its database open. */
+/** The data directory, claimed for this process, with its store open. */
 export interface Store {
-  readonly db: SqliteDb;
-  /** Path of the database, for connections of other threads. */
-  readonly database: string;
+  readonly db: Db;
+  readonly files: FileStore;
   readonly secretKey: SecretKey;
+  /** Where the ledgers' key and heads, and the webhook's secret, are. */
+  readonly keyStore: SigningKeyStore;
+  readonly headStore: HeadStore;
+  readonly webhookSecrets: WebhookSecretStore;
+  /** What the vault's threads open: the path of the database, and that of sqlite-vec, if it could be loaded. */
+  readonly index: { readonly database: string; readonly extension: string | null };
   /** Closes the database and releases the directory. */
   close(): Promise<void>;
 }
@@ -51,8 +63,12 @@ export function openStore(
     }
     return {
       db,
-      database,
+      files: db,
       secretKey,
+      keyStore: new SigningKeyFile(config.dataDir),
+      headStore: nodeHeadStore,
+      webhookSecrets: new WebhookSecretFile(config.dataDir),
+      index: { database, extension: db.vectors.path },
       async close() {
         await db.close();
         lock.release();

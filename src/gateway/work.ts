@@ -39,7 +39,7 @@ export type Work = Awaited<ReturnType<typeof openWork>>;
 export async function openWork(
   config: Config,
   { clock, random, ids, log }: Platform,
-  { db, database, secretKey }: Store,
+  { db, files, index, secretKey }: Store,
   { workspaces, ledgers, announcements, histories }: Evidence,
   { agents, tokens, notices, budgets, gate }: GateParts,
   { main, vaultWorker, plan, listening }: WorkOptions,
@@ -52,12 +52,12 @@ export async function openWork(
     clock,
     modelRequests(Bun.env[REQUEST_LIMIT_VARIABLE], ownFiles),
   );
-  const forgetting = new Forgetting({ db, clock, log });
+  const forgetting = new Forgetting({ files, clock, log });
   const embedding = await openEmbedding({ config, db, clock, random, log });
   const { embedder, formerEmbedder } = embedding;
   const vault = await openVault({
-    ...{ db, clock, ids, log, random, forgetting, database, main, embedder, formerEmbedder },
-    ...{ extension: db.vectors.path, program: vaultWorker, reading: config.vault },
+    ...{ db, clock, ids, log, random, forgetting, main, embedder, formerEmbedder },
+    ...{ ...index, program: vaultWorker, reading: config.vault },
   });
   const direct = openDirectCalls(db, clock, log);
   const tools = await openConnectors({

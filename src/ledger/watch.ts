@@ -17,7 +17,8 @@ const LEDGERS_AT_ONCE = 64;
 const PENDING_LIMIT = 1_000;
 
 export interface LedgerWatchParts {
-  readonly db: Db & FileStore;
+  readonly db: Db;
+  readonly files: FileStore;
   readonly ledger: Ledger;
   readonly heads: Pick<LedgerHeads, "committed">;
   readonly clock: Clock;
@@ -85,10 +86,10 @@ export class LedgerWatch {
   }
 
   async #lookAndRecord(): Promise<void> {
-    const { db, log } = this.#parts;
+    const { files, log } = this.#parts;
     let found: readonly Disturbance[] = [];
     try {
-      found = await db.disturbances();
+      found = await files.disturbances();
       for (const disturbance of found) this.#notice(disturbance);
       if (found.some(({ kind }) => kind === "foreign_write")) {
         await this.#lookAtTails();
@@ -100,19 +101,19 @@ export class LedgerWatch {
       else if (found.length > 0)
         log.warn("a change to the store will be recorded as soon as the store can be written", { error });
     }
-    if (db.mustReopen) this.#parts.mustReopen(db.mustReopen);
+    if (files.mustReopen) this.#parts.mustReopen(files.mustReopen);
     // If only the index was moved, another program may use the log with its own index.
     if (!found.some((each) => each.kind === "file_moved" && each.file !== "index")) return;
     try {
       // Without this, a file moved without its write-ahead log would lack the latest writes.
-      await db.forget();
+      await files.forget();
     } catch (error) {
       log.warn("the write-ahead log cannot be written back into the moved file", { error });
     }
   }
 
   #notice(disturbance: Disturbance): void {
-    const { clock, db, log, noticed, workspaceIds } = this.#parts;
+    const { clock, files, log, noticed, workspaceIds } = this.#parts;
     const { kind, ...rest } = disturbance;
     noticed(kind);
     if (disturbance.kind === "foreign_write") {
@@ -120,7 +121,7 @@ export class LedgerWatch {
         "another program has written to the database; calls are refused until the next start, which checks the stored data",
         rest,
       );
-    } else if (db.mustReopen === "foreign_write") {
+    } else if (files.mustReopen === "foreign_write") {
       log.error(
         "a file of the store is or was not in its place, and another program may have written to the database; calls are refused until the next start, which checks the stored data",
         rest,

@@ -12,7 +12,7 @@ const REWRITE_BYTES = 16 * 1024 * 1024;
 const REWRITE_AT_END_BYTES = 64 * 1024 * 1024;
 
 export interface ForgettingParts {
-  readonly db: Pick<FileStore, "forget" | "rewrite" | "wasLeftOpen">;
+  readonly files: Pick<FileStore, "forget" | "rewrite" | "wasLeftOpen">;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -36,7 +36,7 @@ export class Forgetting {
 
   /** After a crash, deleted data may still be in the log and in pages, and nothing records whether it is. */
   start(): void {
-    if (!this.#parts.db.wasLeftOpen) return;
+    if (!this.#parts.files.wasLeftOpen) return;
     this.forgetSoon();
     this.deleted();
   }
@@ -56,7 +56,7 @@ export class Forgetting {
    * @returns whether it is removed already
    */
   async forget(): Promise<boolean> {
-    const done = await this.#parts.db.forget().catch(() => false);
+    const done = await this.#parts.files.forget().catch(() => false);
     if (done) return true;
     this.#parts.log.warn(
       "deleted data stays in the write-ahead log until its readers finish; it will be tried again",
@@ -85,7 +85,7 @@ export class Forgetting {
     this.#cancelForget?.();
     await this.#rewriting;
     if (this.#isStale && (await this.#rewrite(REWRITE_AT_END_BYTES))) return;
-    if (isOwed) await this.#parts.db.forget().catch(() => false);
+    if (isOwed) await this.#parts.files.forget().catch(() => false);
   }
 
   /** Never throws: if it fails, it is retried after the next deletion or at shutdown. */
@@ -93,7 +93,7 @@ export class Forgetting {
     // Set before the rewrite begins, so a deletion during it marks the store stale again.
     this.#isStale = false;
     try {
-      if (await this.#parts.db.rewrite(most)) return true;
+      if (await this.#parts.files.rewrite(most)) return true;
     } catch (error) {
       this.#parts.log.warn("the store could not be rewritten; it will be tried again", { error });
     }

@@ -113,7 +113,7 @@ export async function openConnectorBench(): Promise<ConnectorBench> {
   const opened: OpenedSource[] = [];
   let scripted: SourceScript = {};
   const connectors = new Connectors({
-    forgetting: new Forgetting({ db, clock, log: silentLog }),
+    forgetting: new Forgetting({ files: db, clock, log: silentLog }),
     db,
     ledger,
     catalogue,

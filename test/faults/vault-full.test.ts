@@ -57,7 +57,7 @@ async function open(): Promise<void> {
     ids: createIds(clock, systemRandom),
     log: silentLog,
     random: systemRandom,
-    forgetting: new Forgetting({ db: counted, clock, log: silentLog }),
+    forgetting: new Forgetting({ files: counted, clock, log: silentLog }),
     database: path,
     extension: db.vectors.path,
     program: new URL("../../src/vault/worker.ts", import.meta.url),

@@ -99,7 +99,7 @@ export function expiryOf(
     histories: new LedgerHistories({ db, heads, ledger, log: silentLog, acceptChanged: false }),
     signals: new TaskSignals(),
     hub: new EventHub(db),
-    forgetting: new Forgetting({ db, clock, log: silentLog }),
+    forgetting: new Forgetting({ files: db, clock, log: silentLog }),
     clock,
     log: silentLog,
     workspaces: { list: () => [{ id: 1 }, { id: 2 }] },

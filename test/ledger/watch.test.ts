@@ -25,6 +25,7 @@ beforeEach(async () => {
   workspaces = [1, 2];
   watch = new LedgerWatch({
     db: bench.db,
+    files: bench.db,
     ledger: bench.ledger,
     heads: bench.heads,
     clock: bench.clock,

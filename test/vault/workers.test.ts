@@ -230,7 +230,7 @@ test("the characters of all documents in progress are bounded, and one workspace
     ids: createIds(systemClock, systemRandom),
     log: silentLog,
     random: systemRandom,
-    forgetting: new Forgetting({ db, clock: systemClock, log: silentLog }),
+    forgetting: new Forgetting({ files: db, clock: systemClock, log: silentLog }),
     database: path,
     extension: null,
     program: new URL("../../src/vault/worker.ts", import.meta.url),
