@@ -38,6 +38,14 @@ export class FakeClock implements Clock {
     this.#move(end - this.#monotonic);
   }
 
+  /** Moves at once, like the clock of a machine that was suspended. Then whatever has become due runs once. */
+  suspend(ms: number): void {
+    this.#move(ms);
+    const due = this.#timers.filter((timer) => timer.at <= this.#monotonic).sort((a, b) => a.at - b.at);
+    this.#timers = this.#timers.filter((timer) => !due.includes(timer));
+    for (const { task } of due) task();
+  }
+
   /** Sets only the wall clock, as an operator or a time server does. */
   setWall(now: number): void {
     this.#now = now;
