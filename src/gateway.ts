@@ -9,6 +9,7 @@ import { openEvidence } from "./gateway/evidence.ts";
 import { openGate } from "./gateway/gate.ts";
 import { createLifecycle, type Gateway, type ServerState } from "./gateway/lifecycle.ts";
 import type { Platform } from "./gateway/platform.ts";
+import { openSharedStore } from "./gateway/shared-store.ts";
 import { openStore } from "./gateway/store.ts";
 import { openSubscriptions } from "./gateway/subscriptions.ts";
 import { openWork } from "./gateway/work.ts";
@@ -61,7 +62,9 @@ export async function openGateway(config: Config, options: GatewayOptions = {}):
   const vaultWorker = new URL("./vault/worker.ts", import.meta.url);
   const syncWorker = new URL("./store/sqlite/sync-worker.ts", import.meta.url);
 
-  const store = openStore(config, platform, { ...options, syncWorker });
+  const store = config.store
+    ? await openSharedStore(config, config.store, platform)
+    : openStore(config, platform, { ...options, syncWorker });
   try {
     const evidence = await openEvidence(config, platform, store, metrics, {
       replaceLostKey: options.replaceLostLedgerKey ?? false,

@@ -15,6 +15,8 @@ export interface Config {
   readonly adminToken?: string;
   /** 32 bytes in base64, base64url or hex. If unset, the key is in a file in the data directory. */
   readonly masterKey: string | undefined;
+  /** If unset, the store is in the data directory. */
+  readonly store?: SharedStoreConfig;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly providers: ReadonlyMap<string, ProviderConfig>;
   /** By `<provider>/<model>`, in micro-credits per 1,000 tokens. They take precedence over the price list. */
@@ -43,6 +45,14 @@ export interface Config {
   /** How long a stop waits for calls in progress. */
   readonly drainSeconds: number;
   readonly ledger: LedgerConfig;
+}
+
+/** A store that several nodes share. */
+export interface SharedStoreConfig {
+  /** `postgres://user:password@host/database`. */
+  readonly url: string;
+  /** A direct URL of the same database, if `url` leads to a pooler. */
+  readonly directUrl?: string;
 }
 
 export interface PriceListConfig {

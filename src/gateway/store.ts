@@ -12,6 +12,7 @@ import { removeRuntime } from "../store/runtime.ts";
 import type { SealedRowsCheck } from "../store/seals/unsealed-rows.ts";
 import { openSecretKey, type SecretKey } from "../store/secret-key.ts";
 import { openSqlite } from "../store/sqlite/open.ts";
+import type { IndexLocation } from "../vault/messages.ts";
 import type { Platform } from "./platform.ts";
 
 /** The data directory, claimed for this process, with its store open. */
@@ -23,8 +24,8 @@ export interface Store {
   readonly keyStore: SigningKeyStore;
   readonly headStore: HeadStore;
   readonly webhookSecrets: WebhookSecretStore;
-  /** What the vault's threads open: the path of the database, and that of sqlite-vec, if it could be loaded. */
-  readonly index: { readonly database: string; readonly extension: string | null };
+  /** Where the vault's threads read the index. */
+  readonly index: IndexLocation;
   /** Closes the database and releases the directory. */
   close(): Promise<void>;
 }
@@ -68,7 +69,7 @@ export function openStore(
       keyStore: new SigningKeyFile(config.dataDir),
       headStore: nodeHeadStore,
       webhookSecrets: new WebhookSecretFile(config.dataDir),
-      index: { database, extension: db.vectors.path },
+      index: { engine: "sqlite", database, extension: db.vectors.path },
       async close() {
         await db.close();
         lock.release();

@@ -57,7 +57,7 @@ export async function openWork(
   const { embedder, formerEmbedder } = embedding;
   const vault = await openVault({
     ...{ db, clock, ids, log, random, forgetting, main, embedder, formerEmbedder },
-    ...{ ...index, program: vaultWorker, reading: config.vault },
+    ...{ index, program: vaultWorker, reading: config.vault },
   });
   const direct = openDirectCalls(db, clock, log);
   const tools = await openConnectors({

@@ -61,3 +61,12 @@ export interface FileStore {
    */
   readonly mustReopen: ReopenReason | null;
 }
+
+/** For a store that a database server keeps: nobody moves its files, and what is deleted is left to the server. */
+export const NO_FILES: FileStore = {
+  forget: async () => true,
+  wasLeftOpen: false,
+  rewrite: async () => true,
+  disturbances: async () => [],
+  mustReopen: null,
+};

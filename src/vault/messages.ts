@@ -1,5 +1,6 @@
 import type { Boundary } from "../access/memory-scope.ts";
 import type { JobFailure } from "../reading/job-errors.ts";
+import type { SnapshotOptions } from "../store/postgres/snapshots.ts";
 
 export type { JobFailure };
 
@@ -147,10 +148,20 @@ export type JobName = keyof VaultJobs;
 
 /** The first message to a worker. */
 export interface WorkerSetup {
-  readonly database: string;
-  /** The path of sqlite-vec. Null if this platform has none. */
-  readonly extension: string | null;
+  /** Null for a thread that only reads documents. */
+  readonly index: IndexLocation | null;
 }
+
+/** Where the threads read the index. */
+export type IndexLocation =
+  | {
+      readonly engine: "sqlite";
+      /** The database file. */
+      readonly database: string;
+      /** The path of sqlite-vec. Null if this platform has none. */
+      readonly extension: string | null;
+    }
+  | ({ readonly engine: "postgres" } & SnapshotOptions);
 
 /** A segment in memory that threads share. */
 export interface SharedSegment {

@@ -12,7 +12,7 @@ import type { Db } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { CharactersUnderWay } from "./characters-under-way.ts";
 import type { VaultDocument } from "./document.ts";
-import type { Metadata, SearchAnswer, SearchRequest, VectorQuestion } from "./messages.ts";
+import type { IndexLocation, Metadata, SearchAnswer, SearchRequest, VectorQuestion } from "./messages.ts";
 import type { Commit, DocumentChange, VaultParts } from "./parts.ts";
 import { DocumentReading } from "./reading/reading.ts";
 import { findDocument, findScope, hideDocument, listDocuments, readText } from "./rows/documents.ts";
@@ -51,10 +51,8 @@ export interface VaultOptions {
   readonly random: RandomSource;
   /** MUST be stopped after the vault. */
   readonly forgetting: Forgetting;
-  /** The database file, for the workers' own connections. */
-  readonly database: string;
-  /** The path that sqlite-vec was loaded from. Null if it is missing. */
-  readonly extension: string | null;
+  /** Where the workers read the index, on connections of their own. */
+  readonly index: IndexLocation;
   /** The workers' program: `worker.ts` next to this file, as it can be located at run time. */
   readonly program: URL;
   /** The program's entry, which starts reading processes. */
@@ -121,11 +119,11 @@ export interface Vault {
 }
 
 export async function openVault(options: VaultOptions): Promise<Vault> {
-  const { db, clock, ids, log, forgetting, embedder, database, extension, program, main } = options;
+  const { db, clock, ids, log, forgetting, embedder, index, program, main } = options;
   const changed = new Signal<DocumentChange>();
-  const spaces = new Spaces(db, clock, extension !== null);
+  const spaces = new Spaces(db, clock, index.engine === "sqlite" && index.extension !== null);
   const hashes = await openHashes(db, options.random);
-  const setup = { database, extension };
+  const setup = { index };
   const searcher = new WorkerThreads({
     program,
     setup,
@@ -290,6 +288,6 @@ function notThere(id: string): Problem {
 
 async function highestKey(db: Db): Promise<number> {
   // Deleted documents count too: keys are never reused.
-  const row = await db.get<{ seq: number }>("SELECT seq FROM sqlite_sequence WHERE name = 'vault_documents'");
+  const row = await db.get<{ seq: number }>("SELECT MAX(key) AS seq FROM vault_documents");
   return row?.seq ?? 0;
 }

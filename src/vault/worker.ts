@@ -1,7 +1,9 @@
+import { PostgresIndex } from "./index-postgres.ts";
 import { SqliteIndex } from "./index-sqlite.ts";
 import { type IndexStore, IndexUnreadable } from "./index-store.ts";
 import {
   type CacheMessage,
+  type IndexLocation,
   type JobFailure,
   type JobMessage,
   type JobName,
@@ -85,9 +87,16 @@ function buffersOf(job: JobName, given: unknown): ArrayBuffer[] {
 }
 
 /** On demand: a worker that prepares documents needs no index. */
-function open({ database, extension }: WorkerSetup): OpenIndex {
-  index ??= { store: new SqliteIndex(database, extension), cache: new SegmentCache() };
+function open({ index: location }: WorkerSetup): OpenIndex {
+  if (!location) throw new Error("this worker has no index");
+  index ??= { store: openIndex(location), cache: new SegmentCache() };
   return index;
+}
+
+function openIndex(location: IndexLocation): IndexStore {
+  return location.engine === "sqlite"
+    ? new SqliteIndex(location.database, location.extension)
+    : new PostgresIndex(location);
 }
 
 type JobResult = VaultJobs[JobName]["answer"];

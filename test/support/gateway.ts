@@ -7,6 +7,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { type Gateway, type GatewayOptions, openGateway } from "../../src/gateway.ts";
 import { readRuntime } from "../../src/store/runtime.ts";
+import { createDatabase } from "./postgres/database.ts";
 
 export interface TestGatewayOptions extends GatewayOptions {
   /** The text of gatehouse.yaml. */
@@ -60,12 +61,18 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     env: { GATEHOUSE_ADMIN_TOKEN: admin },
     cwd: dataDir,
   });
-  const gateway = await openGateway(config, {
-    log: silentLog,
-    handOverAdmin: () => {},
-    rerunWork: true,
-    ...options,
-  });
+  const database =
+    process.env.TEST_STORE === "postgres" && options.dataDir === undefined ? await createDatabase() : null;
+  const store = database && { store: { url: database.url }, masterKey: "0".repeat(64) };
+  const gateway = await openGateway(
+    { ...config, ...store },
+    {
+      log: silentLog,
+      handOverAdmin: () => {},
+      rerunWork: true,
+      ...options,
+    },
+  );
   options.opened?.(dataDir);
   const published = await gateway.start();
   // `public_url` may be a name that does not resolve here.
@@ -123,6 +130,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     },
     async stop() {
       await gateway.stop();
+      await database?.drop();
       if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
     },
   };

@@ -17,7 +17,7 @@ const program = new URL("data:text/javascript," + encodeURIComponent(\`
 \`));
 const threads = new WorkerThreads({
   program,
-  setup: { database: "", extension: null },
+  setup: { index: null },
   threads: 2,
   cacheBytes: 0,
   timeoutMs: 60_000,

@@ -56,7 +56,7 @@ afterEach(() => {
 afterAll(() => directory.remove());
 
 function make(options: Partial<WorkerThreadsOptions> = {}): WorkerThreads {
-  const setup = { database: "", extension: null };
+  const setup = { index: null };
   const worker = new WorkerThreads({
     program,
     setup,
@@ -231,8 +231,7 @@ test("the characters of all documents in progress are bounded, and one workspace
     log: silentLog,
     random: systemRandom,
     forgetting: new Forgetting({ files: db, clock: systemClock, log: silentLog }),
-    database: path,
-    extension: null,
+    index: { engine: "sqlite", database: path, extension: null },
     program: new URL("../../src/vault/worker.ts", import.meta.url),
     main: new URL("../../src/main.ts", import.meta.url),
     reading: { readers: 2, mostMs: 120_000, memoryBytes: 1_073_741_824 },

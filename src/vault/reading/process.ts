@@ -4,7 +4,7 @@ import type { JobReply, PreparedDocument, PrepareRequest, WorkerSetup } from "..
 import { encodeAnswer } from "./answer.ts";
 import { decodeRequest } from "./request.ts";
 
-const SETUP: WorkerSetup = { database: "", extension: null };
+const SETUP: WorkerSetup = { index: null };
 /** Not a valid PDF file, but enough to load the PDF reader. */
 const FIRST = Buffer.from("%PDF-1.4").toString("base64");
 

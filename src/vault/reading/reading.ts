@@ -53,7 +53,7 @@ export class DocumentReading {
   constructor({ limits, main, worker, log }: DocumentReadingOptions) {
     this.#thread = new WorkerThreads({
       program: worker,
-      setup: { database: "", extension: null },
+      setup: { index: null },
       threads: 1,
       cacheBytes: 0,
       timeoutMs: Math.min(BASE_MS, limits.mostMs),
