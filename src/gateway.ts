@@ -17,6 +17,7 @@ import { planConnections } from "./http/connections/plan.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { consoleUrl } from "./http/routes/console-links.ts";
 import type { CreateFixtures } from "./mcp/fixtures.ts";
+import { SharedClock } from "./nodes/shared/shared-clock.ts";
 import { isWritable } from "./store/prove.ts";
 import type { SealedRowsCheck } from "./store/seals/unsealed-rows.ts";
 
@@ -105,9 +106,7 @@ export async function openGateway(config: Config, options: GatewayOptions = {}):
   }
 }
 
-function platformOf(
-  config: Config,
-  { clock = systemClock, random = systemRandom, log }: GatewayOptions,
-): Platform {
+function platformOf(config: Config, { clock: given, random = systemRandom, log }: GatewayOptions): Platform {
+  const clock = given ?? (config.store ? new SharedClock() : systemClock);
   return { clock, random, ids: createIds(clock, random), log: log ?? createLog(config.logLevel, clock) };
 }

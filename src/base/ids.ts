@@ -29,7 +29,18 @@ export const systemRandom: RandomSource = (bytes) => {
   }
 };
 
-export type IdPrefix = "task" | "tok" | "doc" | "chk" | "call" | "req" | "msg" | "sch" | "ses" | "resp";
+export type IdPrefix =
+  | "task"
+  | "tok"
+  | "doc"
+  | "chk"
+  | "call"
+  | "req"
+  | "msg"
+  | "sch"
+  | "ses"
+  | "resp"
+  | "node";
 
 /** `<prefix>_` and a UUIDv7 as 26 Crockford base32 characters (lower case, as in the TypeID specification). */
 export type Ids = (prefix: IdPrefix) => string;

@@ -1,6 +1,7 @@
 import type { Config, SharedStoreConfig } from "../config/config.ts";
 import { sharedHeadStore } from "../ledger/heads/open-shared-heads.ts";
 import { SealedSigningKey } from "../ledger/keys/sealed.ts";
+import { openNodes } from "../nodes/shared/open-nodes.ts";
 import { SealedWebhookSecret } from "../notify/sealed-secret.ts";
 import { claimDirectory } from "../store/claim.ts";
 import { NO_FILES } from "../store/file-store.ts";
@@ -22,7 +23,7 @@ import type { Store } from "./store.ts";
 export async function openSharedStore(
   config: Config,
   { url, directUrl }: SharedStoreConfig,
-  { log }: Platform,
+  { clock, ids, log }: Platform,
 ): Promise<Store> {
   const masterKey = requireMasterKey(config.masterKey);
   const lock = claimDirectory(config.dataDir, log);
@@ -36,9 +37,11 @@ export async function openSharedStore(
     });
     try {
       const keys = await SealedKeys.open(db, masterKey);
+      const nodes = await openNodes({ db, url: directUrl ?? url, clock, log, newId: () => ids("node") });
       return {
         db,
         files: NO_FILES,
+        nodes,
         // The store's own keys tell whether this is its master key, and it never had rows without seals.
         secretKey: { ...masterKey, from: "setting", hasSealed: true, markSealed() {} },
         keyStore: new SealedSigningKey(db, keys),
@@ -46,6 +49,7 @@ export async function openSharedStore(
         webhookSecrets: new SealedWebhookSecret(db, keys),
         index: { engine: "postgres", url, ...(directUrl !== undefined && { directUrl }) },
         async close() {
+          await nodes.close();
           await db.close();
           lock.release();
         },

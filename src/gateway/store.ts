@@ -3,6 +3,8 @@ import type { HeadStore } from "../ledger/heads/heads.ts";
 import { nodeHeadStore } from "../ledger/heads/open-node-heads.ts";
 import { SigningKeyFile } from "../ledger/keys/file.ts";
 import type { SigningKeyStore } from "../ledger/keys/signing-key.ts";
+import { localNodes } from "../nodes/local-nodes.ts";
+import type { Nodes } from "../nodes/nodes.ts";
 import { WebhookSecretFile, type WebhookSecretStore } from "../notify/secret.ts";
 import { claimDirectory } from "../store/claim.ts";
 import type { Db } from "../store/db.ts";
@@ -24,6 +26,8 @@ export interface Store {
   readonly keyStore: SigningKeyStore;
   readonly headStore: HeadStore;
   readonly webhookSecrets: WebhookSecretStore;
+  /** This process among those that share the store. */
+  readonly nodes: Nodes;
   /** Where the vault's threads read the index. */
   readonly index: IndexLocation;
   /** Closes the database and releases the directory. */
@@ -44,7 +48,7 @@ export interface StoreOptions {
  */
 export function openStore(
   config: Config,
-  { random, log }: Platform,
+  { clock, ids, random, log }: Platform,
   { acceptRows, syncWorker, rerunWork = false }: StoreOptions = {},
 ): Store {
   const lock = claimDirectory(config.dataDir, log);
@@ -62,15 +66,18 @@ export function openStore(
     if (db.vectors.problem !== null) {
       log.warn("the vault searches only words", { problem: db.vectors.problem });
     }
+    const nodes = localNodes(ids("node"), clock);
     return {
       db,
       files: db,
+      nodes,
       secretKey,
       keyStore: new SigningKeyFile(config.dataDir),
       headStore: nodeHeadStore,
       webhookSecrets: new WebhookSecretFile(config.dataDir),
       index: { engine: "sqlite", database, extension: db.vectors.path },
       async close() {
+        await nodes.close();
         await db.close();
         lock.release();
       },

@@ -9,6 +9,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ["base"],
   ["config"],
   ["store"],
+  ["nodes"],
   ["ledger", "access", "limits", "notify"],
   ["gate"],
   ["feed"],
@@ -80,7 +81,7 @@ const BUN_ONLY = /^bun(:.+)?$/;
  */
 const WORKER = [
   "vault/{read,prepare,search,segments,terms}/**",
-  "vault/{worker,index-store,index-sqlite}.ts",
+  "vault/{worker,index-store,index-sqlite,index-postgres}.ts",
 ];
 const WORKER_MAY_IMPORT = [
   ...WORKER,
@@ -92,7 +93,9 @@ const WORKER_MAY_IMPORT = [
 ];
 
 /** In the workers, the code of one engine. Only the worker, which opens the index, may know which engine it is. */
-const ENGINE = ["vault/index-sqlite.ts", "vault/rows/vector-table.ts"];
+const ENGINE = ["vault/index-{sqlite,postgres}.ts", "vault/rows/vector-table.ts"];
+/** What the index's engine needs of the store's engine. */
+const READS_STORE = ["store/db.ts", "store/postgres/snapshots.ts"];
 const OPENS_ENGINE = ["vault/worker.ts", ...ENGINE];
 
 /**
@@ -191,7 +194,8 @@ function refuseInWorker(path: string, target: string): string | undefined {
   if (matches(target, ENGINE) && !matches(path, OPENS_ENGINE)) {
     return `imports ${target}: what loads and ranks in the vault's workers may not know the engine`;
   }
-  return matches(target, WORKER_MAY_IMPORT)
+  const allowed = matches(path, ENGINE) ? [...WORKER_MAY_IMPORT, ...READS_STORE] : WORKER_MAY_IMPORT;
+  return matches(target, allowed)
     ? undefined
     : `imports ${target}: what runs in the vault's workers may not`;
 }

@@ -7,13 +7,20 @@ import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { type Gateway, type GatewayOptions, openGateway } from "../../src/gateway.ts";
 import { readRuntime } from "../../src/store/runtime.ts";
-import { createDatabase } from "./postgres/database.ts";
+import { createDatabase, type TestDatabase } from "./postgres/database.ts";
+
+/** Names the engine of gateways that have no data directory yet: `postgres`, or SQLite if it is not set. */
+export const ENGINE = "TEST_STORE";
 
 export interface TestGatewayOptions extends GatewayOptions {
   /** The text of gatehouse.yaml. */
   readonly yaml?: string;
   /** An existing data directory, which is not removed at the end. */
   readonly dataDir?: string;
+  /** The store, shared with other gateways. Not removed at the end. */
+  readonly database?: Pick<TestDatabase, "url">;
+  /** The secret of the admin token. */
+  readonly admin?: string;
   /** Called when the gateway has read its store, before it resumes any task. */
   opened?(dataDir: string): void;
 }
@@ -52,26 +59,28 @@ export interface CallOptions {
   readonly headers?: Record<string, string>;
 }
 
+/** The master key of all tests with a store that nodes share. */
+export const MASTER_KEY = "5".repeat(64);
+
 export async function startGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "gatehouse-test-"));
-  const admin = createSecret(systemRandom);
+  const admin = options.admin ?? createSecret(systemRandom);
   if (options.yaml !== undefined) writeFileSync(join(dataDir, "gatehouse.yaml"), options.yaml);
   const { config } = loadConfig({
     flags: { data: dataDir, listen: "127.0.0.1:0" },
     env: { GATEHOUSE_ADMIN_TOKEN: admin },
     cwd: dataDir,
   });
-  const database =
-    process.env.TEST_STORE === "postgres" && options.dataDir === undefined ? await createDatabase() : null;
-  const store = database && { store: { url: database.url }, masterKey: "0".repeat(64) };
+  // An existing directory belongs to a test of files.
+  const ownDatabase =
+    process.env[ENGINE] === "postgres" && options.dataDir === undefined && options.database === undefined
+      ? await createDatabase()
+      : null;
+  const database = options.database ?? ownDatabase;
+  const shared = database && { store: { url: database.url }, masterKey: MASTER_KEY };
   const gateway = await openGateway(
-    { ...config, ...store },
-    {
-      log: silentLog,
-      handOverAdmin: () => {},
-      rerunWork: true,
-      ...options,
-    },
+    { ...config, ...shared },
+    { log: silentLog, handOverAdmin: () => {}, rerunWork: true, ...options },
   );
   options.opened?.(dataDir);
   const published = await gateway.start();
@@ -130,7 +139,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     },
     async stop() {
       await gateway.stop();
-      await database?.drop();
+      await ownDatabase?.drop();
       if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
     },
   };

@@ -21,5 +21,21 @@ CREATE TABLE commit_marks (
   PRIMARY KEY (owner, mark)
 );
 CREATE INDEX commit_marks_by_age ON commit_marks (created_at);
+
+-- Running processes. Times are in milliseconds since the Unix epoch, by this server's clock.
+CREATE TABLE nodes (
+  id TEXT COLLATE "C" PRIMARY KEY,
+  version TEXT COLLATE "C" NOT NULL,
+  since BIGINT NOT NULL,
+  seen_at BIGINT NOT NULL,
+  tasks BIGINT NOT NULL
+);
+
+-- Work that only one node does at a time. A lease ends with its node.
+CREATE TABLE node_leases (
+  name TEXT COLLATE "C" PRIMARY KEY,
+  node_id TEXT COLLATE "C" NOT NULL REFERENCES nodes (id) ON DELETE CASCADE
+);
+CREATE INDEX node_leases_by_node ON node_leases (node_id);
 `,
 };

@@ -1,0 +1,39 @@
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { Db } from "../../store/db.ts";
+import type { Nodes } from "../nodes.ts";
+import { Membership } from "./membership.ts";
+import { SharedBus } from "./shared-bus.ts";
+import { SharedLeases } from "./shared-leases.ts";
+
+export interface OpenNodesParts {
+  readonly db: Db;
+  /** A direct URL of the database, for messages. */
+  readonly url: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly newId: () => string;
+}
+
+/** Joins the nodes that share a store. @throws StoreUnavailable */
+export async function openNodes({ db, url, clock, log, newId }: OpenNodesParts): Promise<Nodes> {
+  const membership = await Membership.join({ db, clock, log, newId });
+  const bus = new SharedBus({ url, clock, log });
+  const leases = new SharedLeases(db, membership);
+  bus.listen("node.left", () => membership.beat.emit());
+  return {
+    isShared: true,
+    get id() {
+      return membership.id;
+    },
+    ...{ bus, leases, beat: membership.beat, lost: membership.lost },
+    list: () => membership.list(),
+    countTasks: (count) => membership.countTasks(count),
+    async close() {
+      await leases.close();
+      await membership.leave();
+      bus.send("node.left", { id: membership.id }, { isUrgent: true });
+      await bus.close();
+    },
+  };
+}

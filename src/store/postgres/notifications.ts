@@ -1,0 +1,54 @@
+import { Pool } from "./driver.ts";
+import { refusalOf } from "./errors.ts";
+import { TIMEOUTS } from "./limits.ts";
+import { Listener, type ListenerOptions } from "./listen.ts";
+
+export interface NotificationsOptions
+  extends Pick<ListenerOptions, "channel" | "onMessage" | "onListening" | "onLost"> {
+  /** A direct URL: a pooler delivers no notifications. */
+  readonly url: string;
+}
+
+/** The most bytes of a notification's payload. */
+export const PAYLOAD_BYTES = 7_999;
+
+/** Notifications between the processes that use a database, outside of transactions. */
+export class Notifications {
+  readonly #channel: string;
+  readonly #pool: Pool;
+  readonly #listener: Listener;
+
+  constructor({ url, channel, ...handlers }: NotificationsOptions) {
+    this.#channel = channel;
+    this.#pool = new Pool({ url, mode: { isPooled: true }, timeouts: TIMEOUTS, max: 1 });
+    this.#listener = new Listener({ url, channel, timeouts: TIMEOUTS, ...handlers });
+  }
+
+  /** See `Listener.deafForMs`. */
+  get deafForMs(): number {
+    return this.#listener.deafForMs;
+  }
+
+  /**
+   * Resolves once the server has passed the payload on.
+   * @throws StoreUnavailable; it may have been passed on nevertheless
+   */
+  async notify(payload: string): Promise<void> {
+    try {
+      const connection = await this.#pool.take();
+      let isUsable = false;
+      try {
+        await connection.send("SELECT pg_notify($1, $2)", [this.#channel, payload]);
+        isUsable = true;
+      } finally {
+        connection.release(isUsable);
+      }
+    } catch (error) {
+      throw refusalOf(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#listener.close(), this.#pool.close()]);
+  }
+}
