@@ -195,9 +195,7 @@ function refuseInWorker(path: string, target: string): string | undefined {
     return `imports ${target}: what loads and ranks in the vault's workers may not know the engine`;
   }
   const allowed = matches(path, ENGINE) ? [...WORKER_MAY_IMPORT, ...READS_STORE] : WORKER_MAY_IMPORT;
-  return matches(target, allowed)
-    ? undefined
-    : `imports ${target}: what runs in the vault's workers may not`;
+  return matches(target, allowed) ? undefined : `imports ${target}: what runs in the vault's workers may not`;
 }
 
 function matches(path: string, places: readonly string[]): boolean {
