@@ -7,10 +7,8 @@ import { silentLog } from "../../src/base/log.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { type Gateway, type GatewayOptions, openGateway } from "../../src/gateway.ts";
 import { readRuntime } from "../../src/store/runtime.ts";
-import { createDatabase, type TestDatabase } from "./postgres/database.ts";
-
-/** Names the engine of gateways that have no data directory yet: `postgres`, or SQLite if it is not set. */
-export const ENGINE = "TEST_STORE";
+import type { TestDatabase } from "./postgres/database.ts";
+import { engineDatabase } from "./postgres/engine.ts";
 
 export interface TestGatewayOptions extends GatewayOptions {
   /** The text of gatehouse.yaml. */
@@ -71,12 +69,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     env: { GATEHOUSE_ADMIN_TOKEN: admin },
     cwd: dataDir,
   });
-  // An existing directory belongs to a test of files.
-  const ownDatabase =
-    process.env[ENGINE] === "postgres" && options.dataDir === undefined && options.database === undefined
-      ? await createDatabase()
-      : null;
-  const database = options.database ?? ownDatabase;
+  const own = options.database === undefined ? await engineDatabase(dataDir) : null;
+  const database = options.database ?? own;
   const shared = database && { store: { url: database.url }, masterKey: MASTER_KEY };
   const gateway = await openGateway(
     { ...config, ...shared },
@@ -139,8 +133,8 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     },
     async stop() {
       await gateway.stop();
-      await ownDatabase?.drop();
       if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
+      own?.giveUp();
     },
   };
 }
