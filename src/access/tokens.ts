@@ -144,7 +144,7 @@ export function createTokens(
   clock: Clock,
   ids: Ids,
   random: RandomSource,
-  firstRotations: (workspaceId: number) => number = () => 0,
+  firstRotations: (tx: Tx, workspaceId: number) => number | Promise<number> = () => 0,
 ): Tokens {
   const known = new CallerCache<CachedToken>();
   const used = new Map<string, LastUse>();
@@ -291,7 +291,7 @@ export function createTokens(
         expires_at: token.expiresAt,
         created_by: createdBy,
         created_at: now,
-        rotations: firstRotations(workspaceId),
+        rotations: await firstRotations(tx, workspaceId),
       };
       tx.write(
         `INSERT INTO tokens (id, workspace_id, name, agent_id, scopes, tools_mode, person, role, secret_hash, expires_at,

@@ -1,6 +1,9 @@
 import { OperatorError } from "../base/errors.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Signal } from "../base/signal.ts";
+import { type LedgerFaults, reportChanged } from "../ledger/faults.ts";
+import type { Ledger, LedgerGrowth } from "../ledger/ledger.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
+import { StoreUnavailable } from "../store/db.ts";
 import type { SealedRow } from "../store/seals/seals.ts";
 import { LedgerHistory, type LedgerHistoryParts } from "./ledger-history.ts";
 
@@ -8,9 +11,15 @@ type TokenColumn = "workspace_id" | "id" | "rotations";
 
 export interface LedgerHistoriesParts extends LedgerHistoryParts {
   readonly ledger: Pick<Ledger, "appended">;
+  /** Emits ledgers to which other nodes have appended. Absent if there are none. */
+  readonly grownElsewhere?: Signal<LedgerGrowth>;
+  readonly faults?: Pick<LedgerFaults, "report">;
 }
 
-/** The histories of all workspaces, kept up to date with what this process appends. */
+/**
+ * The histories of all workspaces. They include what this process has appended, and soon what other nodes have appended.
+ * Work for which that is not enough calls `catchUp` first.
+ */
 export class LedgerHistories {
   readonly #parts: LedgerHistoriesParts;
   readonly #histories = new Map<number, LedgerHistory>();
@@ -18,6 +27,7 @@ export class LedgerHistories {
   constructor(parts: LedgerHistoriesParts) {
     this.#parts = parts;
     parts.ledger.appended.listen(({ workspaceId, seq, draft }) => this.of(workspaceId).take(seq, draft));
+    parts.grownElsewhere?.listen((grown) => void this.#follow(grown));
   }
 
   /**
@@ -46,6 +56,21 @@ export class LedgerHistories {
     return known;
   }
 
+  /**
+   * Resolves once a workspace's history includes all entries that are on disk, whichever node appended them. MUST be
+   * called before anything is decided by what a history lacks.
+   * @throws LedgerChanged if an entry that the history needs was changed; it is reported
+   * @throws StoreUnavailable
+   */
+  async catchUp(workspaceId: number): Promise<void> {
+    try {
+      await this.of(workspaceId).catchUp();
+    } catch (error) {
+      if (this.#parts.faults) reportChanged(this.#parts.faults, workspaceId, error);
+      throw error;
+    }
+  }
+
   /** Whether a token's row dates from before its revocation or its last rotation. */
   isOutdated({ workspace_id: workspaceId, id, rotations }: Pick<SealedRow<"tokens">, TokenColumn>): boolean {
     if (typeof workspaceId !== "number" || typeof id !== "string") return false;
@@ -61,6 +86,17 @@ export class LedgerHistories {
         // Lists report where the ledger was changed.
         if (!(error instanceof LedgerChanged)) throw error;
       }
+    }
+  }
+
+  /** Never rejects: it is tried again when the ledger has grown again. */
+  async #follow({ workspaceId, size }: LedgerGrowth): Promise<void> {
+    if (this.of(workspaceId).covers(size)) return;
+    try {
+      await this.catchUp(workspaceId);
+    } catch (error) {
+      if (error instanceof LedgerChanged || error instanceof StoreUnavailable) return;
+      this.#parts.log.error("the entries of other nodes cannot be read", { workspace: workspaceId, error });
     }
   }
 }

@@ -1,16 +1,21 @@
 import type { Log } from "../base/log.ts";
 import type { LedgerHeads } from "../ledger/heads/heads.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
+import type { TreeHead } from "../ledger/proof/check.ts";
 import { blockOf, EvidenceReader } from "../ledger/reading/evidence.ts";
 import { type ParsedEntry, parsedEntry } from "../ledger/reading/parsed-entry.ts";
+import { TILE_WIDTH } from "../ledger/tiles.ts";
 import type { Db, Tx } from "../store/db.ts";
+import { type HistoryNote, isOf, storedNote, writeNote } from "./ledger-history-note.ts";
 
 export interface LedgerHistoryParts {
   readonly db: Db;
-  readonly heads: Pick<LedgerHeads, "committed">;
+  readonly heads: Pick<LedgerHeads, "committed" | "current">;
   readonly log: Log;
   /** Whether the operator has reviewed the rows. If so, changed entries are skipped and logged instead of refused. */
   readonly acceptChanged: boolean;
+  /** Whether other nodes append to the ledgers as well. */
+  readonly isShared?: boolean;
 }
 
 /**
@@ -38,6 +43,9 @@ type HistoryEntry = {
  * have not ended. All of these come from entries that were compared with the signed tree, or from this process's own
  * commits.
  *
+ * Every entry counts once, in the order of the ledger. Entries that this process appends are taken as they are committed,
+ * as long as none is missing before them. `catchUp` reads those that other nodes have appended.
+ *
  * The history is stored in a note with the number of the last entry that it covers, so startup need not read every
  * entry. If someone deletes that note or restores an older one, the start reads more entries and reaches the same
  * result.
@@ -60,30 +68,61 @@ export class LedgerHistory {
   readonly #openResponses = new Set<number>();
   /** Intents of calls outside of tasks that have no outcome. */
   readonly #openCalls = new Set<number>();
+  /** The history is complete up to this entry. */
+  #covered = 0;
   /** The entry that the stored history reaches. */
   #stored = 0;
+  /** Whether the stored history has been adopted, if it can be. */
+  #hasReadNote = false;
+  /** The last read of entries, which run one after another. */
+  #reading: Promise<void> = Promise.resolve();
 
   constructor(parts: LedgerHistoryParts, workspaceId: number) {
     this.#parts = parts;
     this.#workspaceId = workspaceId;
   }
 
-  /** Reads the stored history, and the entries after it. @throws LedgerChanged */
+  /** Reads the stored history and the entries after it, and stores it again. @throws LedgerChanged */
   async read(): Promise<void> {
-    const { db, heads, acceptChanged, log } = this.#parts;
-    const committed = await heads.committed(this.#workspaceId);
+    await this.catchUp();
+    await this.#store();
+  }
+
+  /**
+   * Resolves once the history includes every entry that was on disk when it was called, whichever node appended it.
+   * @throws LedgerChanged if entries after those that the history covers were changed
+   * @throws StoreUnavailable
+   */
+  async catchUp(): Promise<void> {
+    const committed = await this.#parts.heads.committed(this.#workspaceId);
+    if (committed.size <= this.#covered) return;
+    const read = this.#reading.then(() => this.#readTo(committed));
+    this.#reading = read.catch(() => {});
+    await read;
+  }
+
+  /** Whether it includes all entries up to this one. */
+  covers(seq: number): boolean {
+    return seq <= this.#covered;
+  }
+
+  async #readTo(committed: TreeHead): Promise<void> {
+    if (committed.size <= this.#covered) return;
+    const { db, acceptChanged, log } = this.#parts;
     const reader = await EvidenceReader.open(db, this.#workspaceId, committed);
-    await this.#readNote(reader);
-    if (reader.size - this.#stored > LONG) {
+    if (!this.#hasReadNote && this.#covered === 0) await this.#readNote(reader);
+    if (reader.size - this.#covered > LONG) {
       log.info("reading the ledger to learn which tokens have ended; later starts read only what is new", {
         workspace: this.#workspaceId,
-        entries: reader.size - this.#stored,
+        entries: reader.size - this.#covered,
       });
     }
-    for (let block = blockOf(this.#stored + 1); block < reader.blocks; block++) {
+    // Entries that this process appends while it reads are taken as well, so the next block depends on `#covered`.
+    while (this.#covered < reader.size) {
+      const block = blockOf(this.#covered + 1);
       try {
         for (const { seq, bytes } of await reader.block(block)) {
-          if (seq > this.#stored && MEANT.test(bytes)) this.take(seq, parsedEntry(bytes));
+          if (seq > this.#covered) this.take(seq, MEANT.test(bytes) ? parsedEntry(bytes) : {});
         }
       } catch (error) {
         if (!acceptChanged || !(error instanceof LedgerChanged)) throw error;
@@ -95,9 +134,9 @@ export class LedgerHistory {
         this.#openTasks.clear();
         this.#openResponses.clear();
         this.#openCalls.clear();
+        this.#covered = Math.min(reader.size, (block + 1) * TILE_WIDTH);
       }
     }
-    await this.#store(reader);
   }
 
   /** Whether a token's row is older than its revocation, its last rotation or the last renewal. */
@@ -105,9 +144,9 @@ export class LedgerHistory {
     return rotations < this.#floor || this.#revoked.has(id) || (this.#rotations.get(id) ?? 0) > rotations;
   }
 
-  /** The number of rotations in a new token's row. */
-  get firstRotations(): number {
-    return Math.max(this.#floor, this.#raising);
+  /** The number of rotations in the row of a token that this transaction, opened for the workspace's ledger, creates. */
+  async firstRotations(tx: Tx): Promise<number> {
+    return Math.max(this.#floor, this.#raising, (await this.#readUnseen(tx)).floor);
   }
 
   /** How many ended tokens are remembered individually. */
@@ -119,13 +158,35 @@ export class LedgerHistory {
    * The number of rotations that all valid rows get from a renewal in this transaction. The renewal's entry MUST
    * contain it. Tokens that are issued in the same group of transactions get it too.
    */
-  raiseFloor(tx: Tx): number {
-    const floor = this.#highest + 1;
+  async raiseFloor(tx: Tx): Promise<number> {
+    const floor = Math.max(this.#highest, (await this.#readUnseen(tx)).highest) + 1;
     this.#raising = floor;
     tx.onRollback(() => {
       this.#raising = 0;
     });
     return floor;
+  }
+
+  /**
+   * The numbers of rotations in entries that the transaction sees and this history lacks, because other nodes have just
+   * appended them.
+   */
+  async #readUnseen(tx: Tx): Promise<{ readonly floor: number; readonly highest: number }> {
+    let [floor, highest] = [0, 0];
+    const covered = this.#covered;
+    const current = this.#parts.isShared ? this.#parts.heads.current(tx, this.#workspaceId) : null;
+    if (!current || current.size <= covered) return { floor, highest };
+    const reader = await EvidenceReader.open(tx, this.#workspaceId, current);
+    for (let block = blockOf(covered + 1); block < reader.blocks; block++) {
+      for (const { seq, bytes } of await reader.block(block)) {
+        if (seq <= covered || !bytes.includes('"action":"token.')) continue;
+        const { action, outcome, detail } = parsedEntry(bytes);
+        if (outcome !== "succeeded") continue;
+        if (action === "token.renew") floor = Math.max(floor, Number(detail?.floor ?? 0));
+        if (action === "token.rotate") highest = Math.max(highest, Number(detail?.rotation ?? 0));
+      }
+    }
+    return { floor, highest: Math.max(floor, highest) };
   }
 
   /** Whether the ledger records anything that a token's row could contradict. */
@@ -158,8 +219,17 @@ export class LedgerHistory {
     return this.#openCalls;
   }
 
-  /** Takes an entry into account. MUST be called in the order of the entries, once each is on disk. */
-  take(seq: number, { phase, action, actor, outcome, task, ref, detail }: HistoryEntry): void {
+  /**
+   * Takes an entry that is on disk into account. It has no effect if an earlier entry is missing, or if it was taken
+   * before.
+   */
+  take(seq: number, entry: HistoryEntry): void {
+    if (seq !== this.#covered + 1) return;
+    this.#covered = seq;
+    this.#add(seq, entry);
+  }
+
+  #add(seq: number, { phase, action, actor, outcome, task, ref, detail }: HistoryEntry): void {
     if (action === "task.dispatch") {
       if (task === undefined) return;
       if (phase === "intent") this.#openTasks.set(task, seq);
@@ -208,10 +278,8 @@ export class LedgerHistory {
 
   /** Stores the history if enough entries have been added since. @throws LedgerChanged */
   async keep(): Promise<void> {
-    const { db, heads } = this.#parts;
-    const committed = await heads.committed(this.#workspaceId);
-    if (committed.size - this.#stored < this.#storeAfter) return;
-    await this.#store(await EvidenceReader.open(db, this.#workspaceId, committed));
+    if (this.#covered - this.#stored < this.#storeAfter) return;
+    await this.read();
   }
 
   /** A long history is stored less often, so that it costs each entry at most about 40 bytes. */
@@ -220,10 +288,16 @@ export class LedgerHistory {
     return Math.max(STORE_AFTER, this.endedTokens + open);
   }
 
-  async #store(reader: EvidenceReader): Promise<void> {
-    const { db, acceptChanged } = this.#parts;
-    const { size } = reader;
+  async #store(): Promise<void> {
+    const { db, heads, acceptChanged } = this.#parts;
+    const size = this.#covered;
     if (size === 0 || (!acceptChanged && size - this.#stored < this.#storeAfter)) return;
+    const reader = await EvidenceReader.open(db, this.#workspaceId, await heads.committed(this.#workspaceId));
+    const before = await storedNote(db, this.#key);
+    if (before && before.note.size > size && (await isOf(reader, before.note))) {
+      this.#stored = before.note.size;
+      return;
+    }
     const leaf = Buffer.from((await reader.entry(size))?.leaf ?? []).toString("hex");
     // May include entries committed after `size`: reading those again leads to the same result.
     const history: HistoryNote = {
@@ -232,33 +306,28 @@ export class LedgerHistory {
       ...{ openCalls: [...this.#openCalls], floor: this.#floor, highest: this.#highest },
       openResponses: [...this.#openResponses],
     };
-    const note = { key: this.#key, value: JSON.stringify(history) };
-    await db.run(
-      `INSERT INTO meta (key, value, seal) VALUES ($1, $2, $3)
-       ON CONFLICT (key) DO UPDATE SET value = excluded.value, seal = excluded.seal`,
-      [note.key, note.value, db.seals.of("meta", note)],
-    );
-    this.#stored = size;
+    const value = JSON.stringify(history);
+    const isStored = await db.tx(null, (tx) => writeNote(tx, this.#key, before?.value, value), {
+      turnOf: this.#workspaceId,
+    });
+    if (isStored) this.#stored = size;
   }
 
   /**
-   * Adopts the stored history if it belongs to this ledger. Each leaf covers all entries before it, so equal leaves
-   * mean that the ledger was the same up to there. A note restored from a ledger that took a different course is not
-   * adopted.
+   * Adopts the stored history if it belongs to this ledger. A note restored from a ledger that took a different course is
+   * not adopted.
    */
   async #readNote(reader: EvidenceReader): Promise<void> {
-    const { db } = this.#parts;
-    const row = await db.get<{ key: string; value: string; seal: Uint8Array | null }>(
-      "SELECT key, value, seal FROM meta WHERE key = $1",
-      [this.#key],
-    );
-    if (!row || !db.seals.fits("meta", row)) return;
-    const note = JSON.parse(row.value) as HistoryNote;
-    const { size, leaf, revoked, rotations, configured, openTasks, openCalls, floor, highest } = note;
+    const stored = await storedNote(this.#parts.db, this.#key);
+    this.#hasReadNote = true;
+    if (!stored || !(await isOf(reader, stored.note))) return;
+    const { note } = stored;
+    const { size, revoked, rotations, configured, openTasks, openCalls, floor, highest } = note;
     // The note was written by a version that did not store calls or renewals in it.
     if (!openCalls || floor === undefined || highest === undefined) return;
-    const entry = await reader.entry(size);
-    if (!entry || Buffer.from(entry.leaf).toString("hex") !== leaf) return;
+    // Entries were taken while the note was being read, from the first one on.
+    if (this.#covered > 0) return;
+    this.#covered = size;
     this.#stored = size;
     this.#floor = floor;
     this.#highest = highest;
@@ -273,24 +342,4 @@ export class LedgerHistory {
   get #key(): string {
     return `ledger_history:${this.#workspaceId}`;
   }
-}
-
-/** The stored history. */
-interface HistoryNote {
-  /** The entry that it reaches, and that entry's leaf in hex. */
-  readonly size: number;
-  readonly leaf: string;
-  readonly revoked: readonly string[];
-  /** Ids with the number of their last rotation. */
-  readonly rotations: readonly (readonly [string, number])[];
-  /** See `configuredId`. */
-  readonly configured: readonly string[];
-  /** Ids with the entry that dispatched them. */
-  readonly openTasks: readonly (readonly [string, number])[];
-  /** Undefined in notes from earlier versions. */
-  readonly openCalls?: readonly number[] | undefined;
-  readonly openResponses?: readonly number[] | undefined;
-  /** Also undefined in notes from earlier versions. */
-  readonly floor?: number | undefined;
-  readonly highest?: number | undefined;
 }

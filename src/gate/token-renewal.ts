@@ -62,7 +62,7 @@ export class TokenRenewal {
     // A row that someone restored or changed is not renewed, so it stays invalid.
     const isUnchanged = (row: TokenRow) => !histories.isOutdated(row) && checked.has(JSON.stringify(row));
     const valid = rows.filter((row) => isUnchanged(row) || db.seals.fits("tokens", row));
-    const rotations = histories.of(workspaceId).raiseFloor(tx);
+    const rotations = await histories.of(workspaceId).raiseFloor(tx);
     for (const row of valid) {
       const seal = tx.seals.of("tokens", { ...row, rotations });
       const change = "UPDATE tokens SET rotations = $3, seal = $4 WHERE workspace_id = $1 AND id = $2";

@@ -27,7 +27,7 @@ export type Evidence = Awaited<ReturnType<typeof openEvidence>>;
 export async function openEvidence(
   config: Config,
   { clock, random, ids, log }: Platform,
-  { db, files, secretKey, keyStore, headStore, webhookSecrets }: Store,
+  { db, files, nodes, secretKey, keyStore, headStore, webhookSecrets }: Store,
   metrics: Metrics,
   { replaceLostKey, acceptChanged }: EvidenceOptions,
 ) {
@@ -37,7 +37,7 @@ export async function openEvidence(
   const noticed = (kind: string) => metrics.storeDisturbances.inc({ kind });
   const ledgers = await openLedger({
     ...{ db, clock, random, log, nameOf, noticed, replaceLostKey },
-    ...{ keyStore, headStore, config: config.ledger, workspaces: () => workspaces.list() },
+    ...{ keyStore, headStore, nodes, config: config.ledger, workspaces: () => workspaces.list() },
   });
   const { ledger, heads } = ledgers;
   const { instance } = ledgers.keys;
@@ -52,7 +52,10 @@ export async function openEvidence(
   await openSealedRows({
     ...{ db, ledger, key: secretKey, log, noticed, workspaces: () => workspaces.list() },
   });
-  const histories = new LedgerHistories({ db, ledger, heads, log, acceptChanged });
+  const histories = new LedgerHistories({
+    ...{ db, ledger, heads, faults: ledgers.faults, log, acceptChanged },
+    ...{ isShared: nodes.isShared, grownElsewhere: ledgers.elsewhere.grown },
+  });
   await histories.read(workspaces.list());
   db.seals.outdateTokens((token) => histories.isOutdated(token));
   const mustReopen = Promise.withResolvers<ReopenReason>();

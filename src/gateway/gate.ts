@@ -28,7 +28,7 @@ export async function openGate(
 ) {
   const { ledger } = ledgers;
   const agents = createAgents(db, clock, workspaces, random);
-  const tokens = createTokens(db, clock, ids, random, (id) => histories.of(id).firstRotations);
+  const tokens = createTokens(db, clock, ids, random, (tx, id) => histories.of(id).firstRotations(tx));
   await endReplayedTokens({ db, tokens, clock, histories }, workspaces.list());
   const tokenRenewal = new TokenRenewal({ db, ledger, histories, workspaceIds });
   const lifetimeMs = config.console.sessionHours * HOUR_MS;

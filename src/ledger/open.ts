@@ -1,8 +1,10 @@
 import type { Log } from "../base/log.ts";
 import type { LedgerConfig } from "../config/config.ts";
+import type { Nodes } from "../nodes/nodes.ts";
 import { Checkpoints } from "./checkpoints/checkpoints.ts";
 import { CheckpointFile } from "./checkpoints/file.ts";
 import { type FaultKind, LedgerFaults, reportChanged } from "./faults.ts";
+import { GrowthElsewhere } from "./growth-elsewhere.ts";
 import type { RotationParts } from "./keys/rotation.ts";
 import { type OpenChains, type OpenChainsParts, openChains } from "./open-chains.ts";
 import { LedgerLists } from "./reading/lists.ts";
@@ -10,6 +12,7 @@ import type { Proofs } from "./reading/proofs.ts";
 
 export interface OpenLedgerParts extends OpenChainsParts {
   readonly config: LedgerConfig;
+  readonly nodes: Nodes;
   readonly log: Log;
   /** Called once for each change found while reading a ledger, for the metrics. */
   noticed(kind: FaultKind): void;
@@ -20,6 +23,8 @@ export interface OpenLedger extends OpenChains {
   readonly lists: LedgerLists;
   readonly rotation: RotationParts;
   readonly checkpoints: Checkpoints;
+  /** Which ledgers other nodes append to. */
+  readonly elsewhere: GrowthElsewhere;
 }
 
 /**
@@ -27,10 +32,11 @@ export interface OpenLedger extends OpenChains {
  * @throws OperatorError if the signing key is missing, or if a ledger does not end with what it has signed
  */
 export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
-  const { db, config, clock, log, workspaces } = parts;
+  const { db, config, nodes, clock, log, workspaces } = parts;
   const chains = await openChains({ ...parts, checkpointFile: config.checkpointFile });
   const { ledger, heads, keys, proofs } = chains;
   const faults = new LedgerFaults({ ledger, log, noticed: parts.noticed });
+  const elsewhere = new GrowthElsewhere({ heads, ledger, nodes, log, workspaces });
   const lists = new LedgerLists({ db, heads, faults });
   const checkpoints = new Checkpoints(
     {
@@ -54,7 +60,7 @@ export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
     workspaces,
     signed: (workspaceId, head) => checkpoints.announce(workspaceId, head),
   };
-  return { ...chains, proofs: reporting(proofs, faults), faults, lists, rotation, checkpoints };
+  return { ...chains, proofs: reporting(proofs, faults), faults, lists, rotation, checkpoints, elsewhere };
 }
 
 /** The same proofs, but a changed store is reported when they find one. */

@@ -6,6 +6,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { LedgerHistories } from "../../src/gate/ledger-histories.ts";
 import { endReplayedTokens } from "../../src/gate/replayed-tokens.ts";
 import { TokenRenewal } from "../../src/gate/token-renewal.ts";
+import type { Tx } from "../../src/store/db.ts";
 import { draft, type LedgerBench, openLedger } from "../ledger/support.ts";
 
 const RENEW_AFTER = 5;
@@ -30,7 +31,7 @@ async function start(ends = false): Promise<void> {
   await histories.read([1, 2].map((id) => ({ id, name: `w${id}` })));
   const read = histories;
   db.seals.outdateTokens((token) => read.isOutdated(token));
-  const first = (id: number) => read.of(id).firstRotations;
+  const first = (tx: Tx, id: number) => read.of(id).firstRotations(tx);
   tokens = createTokens(db, clock, createIds(clock, systemRandom), systemRandom, first);
   if (ends) await endReplayedTokens({ db, tokens, clock, histories }, [{ id: 1 }, { id: 2 }]);
   const workspaceIds = () => [1, 2];

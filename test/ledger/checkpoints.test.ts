@@ -11,6 +11,7 @@ import { rotateKey } from "../../src/ledger/keys/rotation.ts";
 import { type OpenLedger, openLedger } from "../../src/ledger/open.ts";
 import { parseCheckpoints, parseSignedCheckpoint } from "../../src/ledger/proof/checkpoint.ts";
 import { TreeReader } from "../../src/ledger/tiles.ts";
+import { localNodes } from "../../src/nodes/local-nodes.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
 import { FakeClock } from "../support/clock.ts";
 import { tempDir } from "../support/process.ts";
@@ -60,6 +61,7 @@ async function start(log: Log = silentLog): Promise<void> {
   open = await openLedger({
     db,
     headStore: nodeHeadStore,
+    nodes: localNodes("node_test", clock),
     keyStore: new SigningKeyFile(directory.path),
     config: { checkpointEvery: 8, checkpointSeconds: 10, checkpointFile: filePath(), payloadDays: 180 },
     clock,

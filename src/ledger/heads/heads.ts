@@ -29,6 +29,8 @@ export interface LedgerHeads {
   addCheckpoint(tx: Tx, workspaceId: number, note: string): void;
   /** Size and root after the last commit. @throws StoreUnavailable if they cannot be read, or were changed */
   committed(workspaceId: number): Promise<TreeHead>;
+  /** The sizes of all ledgers, unverified: only a reason to look at them. */
+  sizes(): Promise<ReadonlyMap<number, number>>;
 }
 
 /** The end of one ledger. */

@@ -102,6 +102,10 @@ export class NodeHeads implements LedgerHeads {
     return this.#of(workspaceId).committed;
   }
 
+  async sizes(): Promise<ReadonlyMap<number, number>> {
+    return new Map([...this.#states].map(([workspaceId, { committed }]) => [workspaceId, committed.size]));
+  }
+
   tail(_: Tx, workspaceId: number): Tail {
     return this.#of(workspaceId).tail;
   }

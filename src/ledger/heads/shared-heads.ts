@@ -17,7 +17,7 @@ import { emptyLedger, grown, type LedgerEnd, type LedgerHeads, requireOpenedFor 
 import { edgeOf, endOfTail, TailChanged } from "./stored-tail.ts";
 
 export interface SharedHeadParts {
-  readonly db: Pick<Db, "get">;
+  readonly db: Pick<Db, "all" | "get">;
   readonly keys: Pick<LedgerKeys, "originOf" | "signHead" | "hasSigned" | "digestInTransaction" | "isDigest">;
   nameOf(workspaceId: number): string;
 }
@@ -40,6 +40,9 @@ interface OpenEnd {
 const WRITE =
   "INSERT INTO ledger_tails (workspace_id, head, edge) VALUES ($1, $2, $3)" +
   " ON CONFLICT (workspace_id) DO UPDATE SET head = excluded.head, edge = excluded.edge";
+/** The second line of a head is the size of the tree. */
+const SIZES =
+  "SELECT workspace_id, split_part(head, E'\\n', 2) AS size FROM ledger_tails WHERE head IS NOT NULL";
 const READ = "SELECT head, edge FROM ledger_tails WHERE workspace_id = $1 AND head IS NOT NULL";
 
 /**
@@ -104,6 +107,15 @@ export class SharedHeads implements LedgerHeads {
   async committed(workspaceId: number): Promise<TreeHead> {
     const row = await this.#parts.db.get<LedgerTail>(READ, [workspaceId]);
     return this.stored(workspaceId, row).treeHead;
+  }
+
+  async sizes(): Promise<ReadonlyMap<number, number>> {
+    const rows = await this.#parts.db.all<{ workspace_id: number; size: string }>(SIZES);
+    return new Map(
+      rows.flatMap(({ workspace_id, size }) =>
+        /^\d{1,15}$/.test(size) ? [[workspace_id, Number(size)]] : [],
+      ),
+    );
   }
 
   /** @throws StoreUnavailable if the key has not signed this end of the ledger, or there is none */
