@@ -19,7 +19,7 @@ export interface OpenNodesParts {
 export async function openNodes({ db, url, clock, log, newId }: OpenNodesParts): Promise<Nodes> {
   const membership = await Membership.join({ db, clock, log, newId });
   const bus = new SharedBus({ url, clock, log });
-  const leases = new SharedLeases(db, membership);
+  const leases = new SharedLeases(db, membership, bus);
   bus.listen("node.left", () => membership.beat.emit());
   return {
     isShared: true,

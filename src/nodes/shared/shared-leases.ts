@@ -1,4 +1,5 @@
 import { type Db, StoreUnavailable, type Tx } from "../../store/db.ts";
+import type { Bus } from "../bus.ts";
 import type { Leases } from "../leases.ts";
 import type { Membership } from "./membership.ts";
 
@@ -7,6 +8,9 @@ const TAKE = `INSERT INTO node_leases (name, node_id)
   SELECT wanted.name, nodes.id FROM unnest($1::text[]) AS wanted (name), nodes WHERE nodes.id = $2
   ON CONFLICT (name) DO UPDATE SET node_id = node_leases.node_id RETURNING name, node_id = $2 AS "isOwn"`;
 const HELD = "SELECT 1 FROM node_leases WHERE name = $1 AND node_id = $2 FOR SHARE";
+
+/** The topic of a message that a lease was given up. */
+const FREE = "lease.free";
 
 interface Wanted {
   readonly begin: () => () => void;
@@ -18,12 +22,15 @@ interface Wanted {
 export class SharedLeases implements Leases {
   readonly #db: Db;
   readonly #membership: Membership;
+  readonly #bus: Pick<Bus, "send" | "listen">;
   readonly #wanted = new Map<string, Wanted>();
   #taking: Promise<void> | null = null;
 
-  constructor(db: Db, membership: Membership) {
+  constructor(db: Db, membership: Membership, bus: Pick<Bus, "send" | "listen">) {
     this.#db = db;
     this.#membership = membership;
+    this.#bus = bus;
+    bus.listen(FREE, () => void this.#renew());
     membership.beat.listen(() => void this.#renew());
     membership.lost.listen(() => this.#endAll());
   }
@@ -66,6 +73,8 @@ export class SharedLeases implements Leases {
 
   /** Never rejects: it is tried again with the next beat. */
   async #take(): Promise<void> {
+    // Leases that are asked for together are taken together.
+    await Promise.resolve();
     const names = [...this.#wanted.keys()].sort();
     if (names.length === 0) return;
     const { id } = this.#membership;
@@ -91,6 +100,7 @@ export class SharedLeases implements Leases {
         name,
         this.#membership.id,
       ]);
+      this.#bus.send(FREE, { name }, { isUrgent: true });
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
     }
