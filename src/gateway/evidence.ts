@@ -27,11 +27,11 @@ export type Evidence = Awaited<ReturnType<typeof openEvidence>>;
 export async function openEvidence(
   config: Config,
   { clock, random, ids, log }: Platform,
-  { db, files, secretKey, keyStore, headStore, webhookSecrets }: Store,
+  { db, files, nodes, secretKey, keyStore, headStore, webhookSecrets }: Store,
   metrics: Metrics,
   { replaceLostKey, acceptChanged }: EvidenceOptions,
 ) {
-  const workspaces = await openWorkspaces(db, clock, config.limits);
+  const workspaces = await openWorkspaces(db, clock, config.limits, nodes);
   const workspaceIds = () => workspaces.list().map(({ id }) => id);
   const nameOf = (id: number) => workspaces.get(id).name;
   const noticed = (kind: string) => metrics.storeDisturbances.inc({ kind });
