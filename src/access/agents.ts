@@ -2,6 +2,8 @@ import type { Clock } from "../base/clock.ts";
 import { invalidField, Problem } from "../base/errors.ts";
 import type { RandomSource } from "../base/ids.ts";
 import { Signal } from "../base/signal.ts";
+import type { Bus } from "../nodes/bus.ts";
+import { ALONE } from "../nodes/local-nodes.ts";
 import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
 import { fitting } from "../store/page-bytes.ts";
 import { AgentCache } from "./agent-cache.ts";
@@ -10,6 +12,7 @@ import { RightsRevision } from "./grant.ts";
 import { type Halt, Halts } from "./halts.ts";
 import { KeptJson } from "./kept-json.ts";
 import type { TierPolicy } from "./tier-policy.ts";
+import { isTrusted } from "./trust.ts";
 import type { Workspaces } from "./workspaces.ts";
 
 export type AgentStatus = "active" | "stopped";
@@ -51,7 +54,7 @@ export interface AgentRunState {
 export type AgentFields = Omit<Agent, "id" | "name" | "status" | "version" | "createdAt" | "updatedAt">;
 
 export interface Agents {
-  /** Emits the workspace in which an agent was changed, created or archived. */
+  /** Emits the workspace in which an agent was changed, created or archived, on whatever node. */
   readonly changed: Signal<number>;
   /**
    * Emits the agent once its change is on disk or its stop takes effect. Not emitted for each agent of a stopped
@@ -60,6 +63,8 @@ export interface Agents {
   readonly agentChanged: Signal<{ readonly workspaceId: number; readonly id: number }>;
   /** Counts changes to agents from the moment when a transaction writes one. Halts are not counted. */
   readonly revision: RightsRevision;
+  /** Makes all agents be read again before they are used: changes on other nodes may have been missed. */
+  outdate(): void;
   /** The agent that now has this agent's name; if there is none, this agent itself. It may be archived. */
   standing(workspaceId: number, id: number): Promise<AgentRunState | undefined>;
   /** @throws Problem 404 `agent_not_found` */
@@ -121,6 +126,8 @@ const COLUMNS =
   "approvals_required, max_steps, " +
   "credits_per_day, status, version, created_at, updated_at, seal";
 
+const TOPIC = "agent";
+
 const TEXT_BYTES = ["description", "instructions", "memory_scope", "tier_policy", "tools", "approvals"]
   .map((column) => `COALESCE(octet_length(${column}), 0)`)
   .join(" + ");
@@ -128,13 +135,14 @@ const TEXT_BYTES = ["description", "instructions", "memory_scope", "tier_policy"
 export function createAgents(
   db: Db,
   clock: Clock,
-  workspaces: Pick<Workspaces, "isStopped" | "changed">,
+  workspaces: Pick<Workspaces, "isStopped" | "isStoppedIn" | "changed">,
   random: RandomSource,
+  bus: Bus = ALONE.bus,
 ): Agents {
   const remembered = new AgentCache();
   const changed = new Signal<number>();
   const agentChanged = new Signal<{ readonly workspaceId: number; readonly id: number }>();
-  const revision = new RightsRevision();
+  const revision = new RightsRevision(bus);
   const halts = new Halts<string>((key) => {
     const workspaceId = workspaceOf(key);
     changed.emit(workspaceId);
@@ -142,13 +150,28 @@ export function createAgents(
   });
   /** Incremented by each change in a workspace. Data read before a change is not cached after it. */
   const generations = new Map<number, number>();
-  const generationOf = (workspaceId: number): number => generations.get(workspaceId) ?? 0;
+  let outdated = 0;
+  const generationOf = (workspaceId: number): number => (generations.get(workspaceId) ?? 0) + outdated;
 
   function hasChanged(workspaceId: number, id: number): void {
-    generations.set(workspaceId, generationOf(workspaceId) + 1);
+    generations.set(workspaceId, (generations.get(workspaceId) ?? 0) + 1);
     changed.emit(workspaceId);
     agentChanged.emit({ workspaceId, id });
   }
+
+  /** Reports a change once it is on disk. */
+  function reportChange(tx: Tx, workspaceId: number, id: number): void {
+    tx.onCommit(() => {
+      hasChanged(workspaceId, id);
+      bus.send(TOPIC, { workspace: workspaceId, agent: id }, { isUrgent: true });
+    });
+  }
+
+  bus.listen(TOPIC, ({ workspace, agent }) => {
+    if (typeof workspace !== "number" || typeof agent !== "number") return;
+    revision.changed();
+    hasChanged(workspace, agent);
+  });
 
   workspaces.changed.listen((workspaceId) => changed.emit(workspaceId));
 
@@ -169,7 +192,7 @@ export function createAgents(
   ): Promise<Agent | undefined> {
     const known = sql === db ? remembered.get(cacheKey(workspaceId, column, value)) : undefined;
     const generation = generationOf(workspaceId);
-    if (known?.generation === generation) return known.agent;
+    if (known?.generation === generation && isTrusted(bus)) return known.agent;
     const row = await (sql === db ? db.urgent : sql).get<AgentRow>(
       `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND ${column} = $2 AND archived_at IS NULL`,
       [workspaceId, value],
@@ -192,7 +215,7 @@ export function createAgents(
   async function write(tx: Tx, workspaceId: number, agent: Agent): Promise<Agent> {
     const next: Agent = { ...agent, version: agent.version + 1, updatedAt: clock.now() };
     revision.change(tx);
-    tx.onCommit(() => hasChanged(workspaceId, agent.id));
+    reportChange(tx, workspaceId, agent.id);
     await tx.seals.change(tx, "agents", { id: next.id }, () =>
       tx.run(
         `UPDATE agents SET owner = $3, description = $4, instructions = $5, memory_scope = $6, tier_policy = $7,
@@ -209,6 +232,10 @@ export function createAgents(
     changed,
     agentChanged,
     revision,
+    outdate() {
+      outdated += 1;
+      revision.changed();
+    },
     async standing(workspaceId, id) {
       const row = await db.get<AgentRow & { readonly archived_at: number | null }>(
         `SELECT ${COLUMNS}, archived_at FROM agents WHERE workspace_id = $1
@@ -234,7 +261,9 @@ export function createAgents(
       return agent && asHalted(workspaceId, agent);
     },
     async isActive(tx, workspaceId, id) {
-      if (isHalted(workspaceId, id)) return false;
+      if (halts.has(idKey(workspaceId, id))) return false;
+      const isStopped = workspaces.isStoppedIn(tx, workspaceId);
+      if (typeof isStopped === "boolean" ? isStopped : await isStopped) return false;
       return (await find(workspaceId, "id", id, tx))?.status === "active";
     },
     async list(workspaceId, limit, after) {
@@ -276,10 +305,7 @@ export function createAgents(
       );
       if (!row) throw new Problem("agent_exists", `An agent named ${name} already exists.`);
       await tx.seals.seal(tx, "agents", { id: row.id });
-      tx.onCommit(() => {
-        changed.emit(workspaceId);
-        agentChanged.emit({ workspaceId, id: row.id });
-      });
+      reportChange(tx, workspaceId, row.id);
       return asHalted(workspaceId, fromRow(row));
     },
     async update(tx, workspaceId, name, change) {
@@ -307,7 +333,7 @@ export function createAgents(
       const agent = fromRow(row);
       const now = clock.now();
       revision.change(tx);
-      tx.onCommit(() => hasChanged(workspaceId, agent.id));
+      reportChange(tx, workspaceId, agent.id);
       tx.write(
         "UPDATE agents SET archived_at = $3, updated_at = $3, seal = NULL WHERE workspace_id = $1 AND id = $2",
         [workspaceId, agent.id, now],

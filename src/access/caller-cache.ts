@@ -8,7 +8,10 @@ const MOST_BYTES = 16 * 1024 * 1024;
 /** Bytes of an entry without its caller's texts: the caller, its grant and the secret's hash. */
 const ENTRY = 1_024;
 
-/** Cached callers, by the hash of their secret. Emptied when full. */
+/**
+ * Cached callers, by the hash of their secret. An entry may be outdated, and is then used only for a stop while the store
+ * cannot be read. Emptied when full.
+ */
 export class CallerCache<Entry extends { readonly caller: Caller }> {
   readonly #most: number;
   readonly #entries = new Map<string, Entry>();
@@ -29,6 +32,15 @@ export class CallerCache<Entry extends { readonly caller: Caller }> {
     if (this.#entries.size >= MOST_ENTRIES || this.#bytes + bytes > this.#most) this.clear();
     this.#bytes += bytes;
     this.#entries.set(hash, entry);
+  }
+
+  /** Removes these entries. Rare: it looks at all of them. */
+  remove(isRemoved: (entry: Entry) => boolean): void {
+    for (const [hash, entry] of this.#entries) {
+      if (!isRemoved(entry)) continue;
+      this.#bytes -= bytesOf(entry.caller);
+      this.#entries.delete(hash);
+    }
   }
 
   clear(): void {

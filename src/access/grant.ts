@@ -1,20 +1,28 @@
 import type { Clock } from "../base/clock.ts";
+import type { Bus } from "../nodes/bus.ts";
+import { ALONE } from "../nodes/local-nodes.ts";
 import type { Sql, Tx } from "../store/db.ts";
+import { isTrusted } from "./trust.ts";
 
 /**
  * Counts the changes that can end a caller's rights: a token revoked or rotated, an agent archived, a session ended.
  * Data read before such a change is outdated.
  */
 export class RightsRevision {
+  readonly #bus: Pick<Bus, "deafForMs">;
   #count = 0;
   #uncommitted = 0;
 
+  constructor(bus: Pick<Bus, "deafForMs"> = ALONE.bus) {
+    this.#bus = bus;
+  }
+
   /**
    * The number of the current state. Null while a change is written but not committed, since other connections still
-   * read the previous state.
+   * read the previous state, and while changes on other nodes may be unknown.
    */
   get settled(): number | null {
-    return this.#uncommitted === 0 ? this.#count : null;
+    return this.#uncommitted === 0 && isTrusted(this.#bus) ? this.#count : null;
   }
 
   /**
@@ -31,7 +39,7 @@ export class RightsRevision {
     tx.onRollback(settle);
   }
 
-  /** Announces a change that is already on disk, or only in memory. */
+  /** Announces a change that is already on disk, or only in memory. Also after changes that may have been missed. */
   changed(): void {
     this.#count += 1;
   }
@@ -76,6 +84,11 @@ export class Grant {
     if (!this.#isKnown) return this.#read(sql).then((until) => this.#parts.clock.now() < until);
     // Most tokens do not expire, and reading the clock is the expensive part here.
     return this.#until === Number.POSITIVE_INFINITY || this.#parts.clock.now() < this.#until;
+  }
+
+  /** Whether the grant was valid when it was last read, and has not expired since: for when it cannot be read. */
+  get wasValid(): boolean {
+    return this.#parts.clock.now() < this.#until;
   }
 
   /** The end in milliseconds since the Unix epoch; infinite without one. May be in the past. As cheap as `isValid`. */

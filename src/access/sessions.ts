@@ -55,6 +55,8 @@ export interface Sessions {
    * distinguished. Synchronous for a secret seen before. Counts as a use of the token.
    */
   authenticate(secret: string): Caller | undefined | Promise<Caller | undefined>;
+  /** See `Tokens.lastKnown`. */
+  lastKnown(secret: string): Caller | undefined;
   /**
    * Opens a session. It lasts as long as configured, but no longer than its token. Undefined if the token is no
    * longer valid. If a token has more than 100 sessions, the oldest end.
@@ -82,7 +84,10 @@ export interface Sessions {
 
 export interface SessionParts {
   readonly db: Db;
-  readonly tokens: Pick<Tokens, "callerOf" | "validUntil" | "countUse" | "changed" | "revision">;
+  readonly tokens: Pick<
+    Tokens,
+    "callerOf" | "validUntil" | "countUse" | "changed" | "ended" | "changeWith" | "revision"
+  >;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly random: RandomSource;
@@ -117,6 +122,8 @@ const PURGE_LIMIT = 1_000;
 
 interface CachedSession {
   readonly caller: Caller;
+  /** `RightsRevision.settled` from before it was read. */
+  readonly seen: number;
   readonly id: string;
   readonly tokenId: string;
   readonly expiresAt: number;
@@ -129,25 +136,20 @@ export function createSessions(parts: SessionParts): Sessions {
   const changed = new Signal<void>();
   const { revision } = tokens;
 
-  function forget(): void {
-    known.clear();
-    changed.emit();
-  }
-
-  /** Reports the sessions that this transaction has deleted. */
-  function hasEnded(tx: Tx): void {
-    revision.change(tx);
-    tx.onCommit(forget);
-  }
-
-  tokens.changed.listen(forget);
+  tokens.ended.listen(({ token, agent, session }) => {
+    known.remove(
+      ({ id, tokenId, caller }) =>
+        id === session || tokenId === token || (agent !== undefined && caller.agent?.id === agent),
+    );
+  });
+  tokens.changed.listen(() => changed.emit());
   /** Ended sessions that the store still contains. */
   const ending = new Halts<string>(() => {
     revision.changed();
-    forget();
+    changed.emit();
   });
 
-  async function load(hash: string): Promise<CachedSession | undefined> {
+  async function load(hash: string): Promise<Omit<CachedSession, "seen"> | undefined> {
     const seen = revision.settled;
     // The only query that names no workspace, because the secret determines it.
     const row = await db.urgent.get<SessionRow>(
@@ -173,7 +175,7 @@ export function createSessions(parts: SessionParts): Sessions {
     return row?.expires_at;
   }
 
-  function use({ caller, id, tokenId, expiresAt }: CachedSession): Caller | undefined {
+  function use({ caller, id, tokenId, expiresAt }: Omit<CachedSession, "seen">): Caller | undefined {
     const now = clock.now();
     if (now >= expiresAt || ending.has(id)) return undefined;
     const { workspaceId } = caller;
@@ -187,7 +189,7 @@ export function createSessions(parts: SessionParts): Sessions {
     const entry = await load(hash);
     if (!entry) return undefined;
     // Data read before a change is not cached after it.
-    if (before !== null && revision.settled === before) known.add(hash, entry);
+    if (before !== null && revision.settled === before) known.add(hash, { ...entry, seen: before });
     return use(entry);
   }
 
@@ -211,7 +213,12 @@ export function createSessions(parts: SessionParts): Sessions {
     authenticate(secret) {
       const hash = hashSecretHex(secret);
       const entry = known.get(hash);
-      return entry ? use(entry) : loadAndUse(hash);
+      return entry && entry.seen === revision.settled ? use(entry) : loadAndUse(hash);
+    },
+
+    lastKnown(secret) {
+      const entry = known.get(hashSecretHex(secret));
+      return entry && use(entry);
     },
 
     async open(tx, { workspaceId, tokenId, secretHash, userAgent }) {
@@ -221,12 +228,12 @@ export function createSessions(parts: SessionParts): Sessions {
       const secret = createSecret(random, SESSION_PREFIX);
       const now = clock.now();
       const expiresAt = Math.min(now + lifetimeMs, until);
-      const ended = await tx.run(
+      const ended = await tx.all<Pick<SessionRow, "id">>(
         `DELETE FROM sessions WHERE workspace_id = $1 AND token_id = $2 AND id NOT IN (
-           SELECT id FROM sessions WHERE workspace_id = $1 AND token_id = $2 ORDER BY id DESC LIMIT $3)`,
+           SELECT id FROM sessions WHERE workspace_id = $1 AND token_id = $2 ORDER BY id DESC LIMIT $3) RETURNING id`,
         [workspaceId, tokenId, PER_TOKEN - 1],
       );
-      if (ended > 0) hasEnded(tx);
+      for (const { id: session } of ended) tokens.changeWith(tx, { session });
       const row = {
         id,
         workspace_id: workspaceId,
@@ -274,7 +281,7 @@ export function createSessions(parts: SessionParts): Sessions {
         workspaceId,
         id,
       ]);
-      if (ended > 0) hasEnded(tx);
+      if (ended > 0) tokens.changeWith(tx, { session: id });
     },
 
     halt: (id) => ending.halt(id),

@@ -39,17 +39,21 @@ export interface LastUse {
   readonly at: number;
 }
 
-/** Writes these uses, by id, and forgets those that have not changed since. */
+/**
+ * Writes these uses, by id, and forgets those that have not changed since. Another node may have written a later use of
+ * the same token. In the order of the ids, so that two nodes do not wait for each other.
+ */
 export async function saveLastUses(
   db: Pick<Db, "tx">,
   table: "tokens" | "sessions",
   used: Map<string, LastUse>,
 ): Promise<void> {
   if (used.size === 0) return;
-  const batch = [...used];
+  const batch = [...used].sort(([a], [b]) => (a < b ? -1 : 1));
   await db.tx(null, async (tx) => {
     for (const [id, { workspaceId, at }] of batch) {
-      const change = `UPDATE ${table} SET last_used_at = $3 WHERE workspace_id = $1 AND id = $2`;
+      const change = `UPDATE ${table} SET last_used_at = $3
+        WHERE workspace_id = $1 AND id = $2 AND (last_used_at IS NULL OR last_used_at < $3)`;
       tx.write(change, [workspaceId, id, at]);
     }
   });

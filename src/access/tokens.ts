@@ -2,10 +2,13 @@ import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { type Ids, isId, type RandomSource } from "../base/ids.ts";
 import { Signal } from "../base/signal.ts";
+import type { Bus } from "../nodes/bus.ts";
+import { ALONE } from "../nodes/local-nodes.ts";
 import { containsSql } from "../store/common-sql.ts";
 import type { Db, Sql, Tx } from "../store/db.ts";
 import type { Caller, ToolsMode } from "./caller.ts";
 import { CallerCache } from "./caller-cache.ts";
+import { type EndedRights, listenToRights, sendRights } from "./ended-rights.ts";
 import { Grant, RightsRevision } from "./grant.ts";
 import { createSecret, hashSecret, hashSecretHex } from "./secret.ts";
 import { shortenSessions } from "./session-rows.ts";
@@ -60,6 +63,11 @@ export interface Tokens {
    */
   authenticate(secret: string): Caller | undefined | Promise<Caller | undefined>;
   /**
+   * The caller that the secret belonged to when it was last read, for a stop while the store cannot be read. Undefined if
+   * it is known to have ended, or has not been read yet.
+   */
+  lastKnown(secret: string): Caller | undefined;
+  /**
    * The caller that a token currently authenticates, for work that it requested earlier. Undefined if the token is
    * unknown, expired or revoked, or its agent is archived. Does not count as a use.
    */
@@ -101,14 +109,16 @@ export interface Tokens {
   rotate(tx: Tx, workspaceId: number, id: string, graceMs: number): Promise<RotatedToken>;
   /** Revokes the token and ends its sessions. @throws Problem 404 `not_found` */
   revoke(tx: Tx, workspaceId: number, id: string): Promise<void>;
-  /** Emits when valid secrets may have become invalid. */
+  /** Emits when valid secrets may have become invalid, on whatever node. */
   readonly changed: Signal<void>;
+  /** Emits what has ended, on whatever node, just before `changed`. */
+  readonly ended: Signal<EndedRights>;
   /** Emits after a token is issued, rotated or revoked, with the id of the agent that it acts as. */
   readonly tokenChanged: Signal<{ readonly workspaceId: number; readonly agentId: number | null }>;
   /** Counts the changes that may have ended a caller's rights. */
   readonly revision: RightsRevision;
-  /** Announces that this transaction changes something that tokens depend on, such as their agent. */
-  changeWith(tx: Tx): void;
+  /** Announces that this transaction ends what authorises callers: a token or its secret, its agent, or a session. */
+  changeWith(tx: Tx, ended: EndedRights): void;
   /** Saves when tokens were last used. Called regularly and at shutdown. */
   saveLastUsed(): Promise<void>;
 }
@@ -129,12 +139,16 @@ export interface RotatedToken extends IssuedTokenSecret {
 }
 
 interface CachedToken {
-  readonly caller: Caller;
+  readonly caller: Caller & { readonly grant: Grant };
+  /** `RightsRevision.settled` from before it was read. */
+  readonly seen: number;
   readonly tokenId: string;
   /** When the secret stops working: at its token's expiry, or at the end of a rotated secret's grace period. */
   readonly until: number;
 }
 
+/** Messages about tokens that were issued, rotated or revoked. They tell of no rights. */
+const TOKEN_TOPIC = "token";
 /** Maximum number of cached grants. */
 const GRANT_LIMIT = 10_000;
 
@@ -145,21 +159,50 @@ export function createTokens(
   ids: Ids,
   random: RandomSource,
   firstRotations: (tx: Tx, workspaceId: number) => number | Promise<number> = () => 0,
+  bus: Bus = ALONE.bus,
 ): Tokens {
   const known = new CallerCache<CachedToken>();
   const used = new Map<string, LastUse>();
   const changed = new Signal<void>();
+  const ended = new Signal<EndedRights>();
   const tokenChanged = new Signal<{ readonly workspaceId: number; readonly agentId: number | null }>();
-  const revision = new RightsRevision();
+  const revision = new RightsRevision(bus);
   const grants = new Map<string, Grant>();
 
-  function changeWith(tx: Tx): void {
+  function haveEnded(what: EndedRights): void {
+    known.remove(
+      ({ tokenId, caller }) =>
+        tokenId === what.token || (what.agent !== undefined && caller.agent?.id === what.agent),
+    );
+    ended.emit(what);
+    changed.emit();
+  }
+
+  function changeWith(tx: Tx, what: EndedRights): void {
     revision.change(tx);
     tx.onCommit(() => {
-      known.clear();
-      changed.emit();
+      haveEnded(what);
+      sendRights(bus, what);
     });
   }
+
+  listenToRights(bus, (what) => {
+    revision.changed();
+    haveEnded(what);
+  });
+
+  /** Reports a token that was issued, rotated or revoked, once that is on disk. */
+  function tellOf(tx: Tx, workspaceId: number, agentId: number | null): void {
+    tx.onCommit(() => {
+      tokenChanged.emit({ workspaceId, agentId });
+      bus.send(TOKEN_TOPIC, { workspace: workspaceId, agent: agentId });
+    });
+  }
+
+  bus.listen(TOKEN_TOPIC, ({ workspace, agent }) => {
+    if (typeof workspace !== "number" || typeof agent === "string" || typeof agent === "boolean") return;
+    tokenChanged.emit({ workspaceId: workspace, agentId: agent ?? null });
+  });
 
   function grantOf(workspaceId: number, id: string): Grant {
     const before = grants.get(id);
@@ -170,7 +213,10 @@ export function createTokens(
     return grant;
   }
 
-  async function load(hash: Buffer): Promise<CachedToken | undefined> {
+  async function load(
+    hash: Buffer,
+    grantBefore: Grant | undefined,
+  ): Promise<Omit<CachedToken, "seen"> | undefined> {
     const seen = revision.settled;
     const row = await db.urgent.get<TokenRow & { until: number | null }>(
       `${SELECT_TOKEN.replace(" FROM", ", CASE WHEN t.secret_hash = $1 THEN NULL ELSE t.previous_until END AS until FROM")}
@@ -181,12 +227,13 @@ export function createTokens(
     if (!caller) return undefined;
     const until = Math.min(row.expires_at ?? Number.POSITIVE_INFINITY, row.until ?? Number.POSITIVE_INFINITY);
     const { workspace_id: workspaceId, id } = row;
-    const grant = new Grant({ revision, clock }, (sql) => secretEnd(sql, workspaceId, id, hash));
+    const look = (sql: Sql) => secretEnd(sql, workspaceId, id, hash);
+    const grant = grantBefore ?? new Grant({ revision, clock }, look);
     grant.setExpiry(until, seen);
     return { caller: { ...caller, grant }, tokenId: id, until };
   }
 
-  function use(entry: CachedToken): Caller | undefined {
+  function use(entry: Omit<CachedToken, "seen">): Caller | undefined {
     const now = clock.now();
     if (now >= entry.until) return undefined;
     used.set(entry.tokenId, { workspaceId: entry.caller.workspaceId, at: now });
@@ -195,10 +242,10 @@ export function createTokens(
 
   async function loadAndUse(hash: string): Promise<Caller | undefined> {
     const before = revision.settled;
-    const entry = await load(Buffer.from(hash, "hex"));
+    const entry = await load(Buffer.from(hash, "hex"), known.get(hash)?.caller.grant);
     if (!entry) return undefined;
     // Data read before a change is not cached after it.
-    if (before !== null && revision.settled === before) known.add(hash, entry);
+    if (before !== null && revision.settled === before) known.add(hash, { ...entry, seen: before });
     return use(entry);
   }
 
@@ -215,6 +262,7 @@ export function createTokens(
 
   return {
     changed,
+    ended,
     tokenChanged,
     revision,
     changeWith,
@@ -224,7 +272,12 @@ export function createTokens(
     authenticate(secret) {
       const hash = hashSecretHex(secret);
       const entry = known.get(hash);
-      return entry ? use(entry) : loadAndUse(hash);
+      return entry && entry.seen === revision.settled ? use(entry) : loadAndUse(hash);
+    },
+
+    lastKnown(secret) {
+      const entry = known.get(hashSecretHex(secret));
+      return entry && use(entry);
     },
 
     async callerOf(workspaceId, id) {
@@ -314,7 +367,7 @@ export function createTokens(
           tx.seals.of("tokens", row),
         ],
       );
-      tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId: token.agentId }));
+      tellOf(tx, workspaceId, token.agentId);
       return { token, secret };
     },
 
@@ -333,7 +386,7 @@ export function createTokens(
       if ((await tokenEnd(tx, workspaceId, id)) === undefined) throw noToken(id);
       const secret = createSecret(random);
       const until = clock.now() + graceMs;
-      changeWith(tx);
+      changeWith(tx, { token: id });
       const row = await tx.seals.change(tx, "tokens", { id }, () =>
         tx.get<Pick<TokenRow, "agent_id" | "rotations">>(
           `UPDATE tokens SET previous_hash = secret_hash, previous_until = $4, secret_hash = $3, rotations = rotations + 1
@@ -344,12 +397,12 @@ export function createTokens(
       if (!row) throw noToken(id);
       // Somebody with the old secret may have signed in with it.
       await shortenSessions(tx, workspaceId, id, until);
-      tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId: row.agent_id }));
+      tellOf(tx, workspaceId, row.agent_id);
       return { token, secret, rotations: row.rotations };
     },
 
     async revoke(tx, workspaceId, id) {
-      changeWith(tx);
+      changeWith(tx, { token: id });
       const row = await tx.get<Pick<TokenRow, "agent_id">>(
         `UPDATE tokens SET revoked_at = $3, seal = NULL WHERE workspace_id = $1 AND id = $2 AND revoked_at IS NULL
          RETURNING agent_id`,
@@ -357,7 +410,7 @@ export function createTokens(
       );
       if (!row) throw noToken(id);
       tx.write("DELETE FROM sessions WHERE workspace_id = $1 AND token_id = $2", [workspaceId, id]);
-      tx.onCommit(() => tokenChanged.emit({ workspaceId, agentId: row.agent_id }));
+      tellOf(tx, workspaceId, row.agent_id);
     },
 
     saveLastUsed: () => saveLastUses(db, "tokens", used),

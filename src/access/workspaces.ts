@@ -1,8 +1,21 @@
 import type { Clock } from "../base/clock.ts";
 import { Problem } from "../base/errors.ts";
 import { Signal } from "../base/signal.ts";
-import type { Db, Tx } from "../store/db.ts";
+import { ALONE } from "../nodes/local-nodes.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import { type Db, StoreUnavailable, type Tx } from "../store/db.ts";
 import { type Halt, Halts } from "./halts.ts";
+import { LatestReads } from "./latest-reads.ts";
+import { type ReadStart, RememberedWorkspaces } from "./remembered-workspaces.ts";
+import { isTrusted } from "./trust.ts";
+import {
+  effectiveRow,
+  hasOtherLimits,
+  SELECT_WORKSPACES,
+  WORKSPACE_COLUMNS,
+  type WorkspaceRow,
+  type WorkspaceSettings,
+} from "./workspace-rows.ts";
 
 export type Enforcement = "soft" | "enforced";
 
@@ -37,10 +50,12 @@ export const DEFAULT_WORKSPACE = "default";
 export const WORKSPACE_NAME = "^[a-z0-9][a-z0-9_-]{0,62}$";
 
 export interface Workspaces {
-  /** Emits a workspace that was stopped or resumed. */
+  /** Emits a workspace that was stopped or resumed, on whatever node. */
   readonly changed: Signal<number>;
-  /** Emits a workspace whose limits or budget were changed, once the change is on disk. */
+  /** Emits a workspace whose limits or budget were changed, on whatever node, once the change is on disk. */
   readonly settingsChanged: Signal<number>;
+  /** Emits a workspace that was created, on whatever node, once it is on disk. */
+  readonly created: Signal<number>;
   /** By id. @throws Error if there is no such workspace: ids come from tokens, which refer to one */
   get(id: number): Workspace;
   find(name: string): Workspace | undefined;
@@ -49,6 +64,19 @@ export interface Workspaces {
   create(tx: Tx, name: string): Promise<Workspace>;
   change(tx: Tx, id: number, change: WorkspaceChange): Promise<Workspace>;
   isStopped(id: number): boolean;
+  /** Like `isStopped`, as this transaction sees it while changes on other nodes may be unknown. */
+  isStoppedIn(tx: Tx, id: number): boolean | Promise<boolean>;
+  /**
+   * Reads a workspace again if another node may have created or changed it. Undefined if what is remembered is up to date, which it
+   * always is in a store with one node.
+   */
+  freshen(id: number): Promise<void> | undefined;
+  /** Like `find`, in the store, for a workspace that another node may just have created. */
+  findStored(name: string): Promise<Workspace | undefined>;
+  /** Makes all workspaces be read again when they are next used: changes may have been missed. */
+  outdate(): void;
+  /** Reads all workspaces again. @throws StoreUnavailable */
+  readAgain(): Promise<void>;
   /** Stops or resumes a workspace in the store. */
   setStatus(tx: Tx, id: number, status: WorkspaceStatus): Promise<Workspace>;
   /** Stops the workspace immediately, whatever the store contains: the stop takes effect before it is written. */
@@ -57,86 +85,76 @@ export interface Workspaces {
   haltOf(id: number): Halt | undefined;
 }
 
-interface WorkspaceRow {
-  readonly id: number;
-  readonly name: string;
-  readonly status: WorkspaceStatus;
-  readonly requests_per_minute: number | null;
-  readonly concurrent_tasks: number | null;
-  readonly enforcement: Enforcement | null;
-  readonly credits_per_month: number | null;
-  readonly created_at: number;
-  readonly seal: Uint8Array | null;
-}
-
-type Settings = Pick<
-  WorkspaceRow,
-  "status" | "requests_per_minute" | "concurrent_tasks" | "enforcement" | "credits_per_month"
->;
-
-const COLUMNS =
-  "id, name, status, requests_per_minute, concurrent_tasks, enforcement, credits_per_month, created_at, seal";
+const TOPIC = "workspace";
 
 /**
  * All workspaces, in memory, since each call needs its workspace's limits. Settings that a workspace lacks come from
- * the node's configuration.
+ * the node's configuration. In a store that nodes share, changes are made to the stored row, and other nodes read it again.
  */
-export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLimits): Promise<Workspaces> {
-  const byId = new Map<number, Workspace>();
-  /** The columns of each workspace as this process has read or written them; null if the node's setting applies. */
-  const settings = new Map<number, Settings>();
+export async function openWorkspaces(
+  db: Db,
+  clock: Clock,
+  defaults: WorkspaceLimits,
+  { isShared, bus }: Pick<Nodes, "isShared" | "bus"> = ALONE,
+): Promise<Workspaces> {
+  const remembered = new RememberedWorkspaces(defaults, isShared);
   const changed = new Signal<number>();
   const settingsChanged = new Signal<number>();
+  const created = new Signal<number>();
   const halts = new Halts<number>((id) => changed.emit(id));
+  const reads = new LatestReads<number>(async (id) => {
+    const start = remembered.beginRead();
+    const row = await db.urgent.get<WorkspaceRow>(`${SELECT_WORKSPACES} WHERE id = $1`, [id]);
+    if (row) take(row, start);
+  });
 
   function asHalted(workspace: Workspace): Workspace {
     return halts.has(workspace.id) ? { ...workspace, status: "stopped" } : workspace;
   }
 
-  function fromRow(row: WorkspaceRow): Workspace {
-    return {
-      id: row.id,
-      name: row.name,
-      status: row.status,
-      limits: {
-        requestsPerMinute: row.requests_per_minute ?? defaults.requestsPerMinute,
-        concurrentTasks: row.concurrent_tasks ?? defaults.concurrentTasks,
-        enforcement: row.enforcement ?? defaults.enforcement,
-      },
-      creditsPerMonth: row.credits_per_month,
-      createdAt: row.created_at,
-    };
+  /** Takes over what was read from the store, and reports what other nodes have changed. */
+  function take(stored: WorkspaceRow, start: ReadStart): void {
+    const before = remembered.get(stored.id)?.row;
+    const row = effectiveRow(db.seals, stored);
+    if (!remembered.refresh(row, start)) return;
+    if (!before) created.emit(row.id);
+    else {
+      if (before.status !== row.status) changed.emit(row.id);
+      if (hasOtherLimits(before, row)) settingsChanged.emit(row.id);
+    }
   }
 
-  function remember(tx: Tx, row: WorkspaceRow): Workspace {
-    const before = byId.get(row.id);
-    const settingsBefore = settings.get(row.id);
-    tx.onRollback(() => {
-      if (before && settingsBefore) {
-        byId.set(row.id, before);
-        settings.set(row.id, settingsBefore);
-      } else {
-        byId.delete(row.id);
-        settings.delete(row.id);
-      }
+  async function readAll(): Promise<void> {
+    const start = remembered.beginRead();
+    for (const row of await db.all<WorkspaceRow>(SELECT_WORKSPACES)) take(row, start);
+  }
+
+  /** Reports a change once it is on disk. */
+  function reportChange(tx: Tx, id: number, signal: Signal<number>): void {
+    tx.onCommit(() => {
+      signal.emit(id);
+      bus.send(TOPIC, { id }, { isUrgent: true });
     });
-    const workspace = fromRow(row);
-    byId.set(row.id, workspace);
-    settings.set(row.id, row);
-    return workspace;
   }
 
   /**
-   * Writes a workspace's settings and seals them. Unchanged settings are written as this process knows them, so a row
-   * that somebody else has written is not adopted.
+   * The settings that a change begins with. Those of the only node are the ones that it knows, so a row that somebody
+   * else has written is not adopted.
    */
-  async function write(tx: Tx, id: number, change: Partial<Settings>): Promise<Workspace> {
-    const known = settings.get(id);
-    if (!known) throw new Error(`no workspace has the id ${id}`);
-    const next = { ...known, ...change };
+  async function settingsOf(tx: Tx, id: number): Promise<WorkspaceSettings> {
+    const row = isShared
+      ? await tx.get<WorkspaceRow>(`${SELECT_WORKSPACES} WHERE id = $1`, [id])
+      : remembered.get(id)?.row;
+    if (!row) throw new Error(`no workspace has the id ${id}`);
+    return isShared ? effectiveRow(tx.seals, row) : row;
+  }
+
+  /** Writes a workspace's settings and seals them. */
+  async function write(tx: Tx, id: number, change: Partial<WorkspaceSettings>): Promise<Workspace> {
+    const next = { ...(await settingsOf(tx, id)), ...change };
     const row = await tx.get<WorkspaceRow>(
       `UPDATE workspaces SET status = $2, requests_per_minute = $3, concurrent_tasks = $4, enforcement = $5,
-         credits_per_month = $6 WHERE id = $1 RETURNING ${COLUMNS}`,
+         credits_per_month = $6 WHERE id = $1 RETURNING ${WORKSPACE_COLUMNS}`,
       [
         id,
         next.status,
@@ -148,65 +166,94 @@ export async function openWorkspaces(db: Db, clock: Clock, defaults: WorkspaceLi
     );
     if (!row) throw new Error(`no workspace has the id ${id}`);
     await tx.seals.seal(tx, "workspaces", { id });
-    return remember(tx, row);
+    return remembered.write(tx, row);
   }
 
-  async function create(tx: Tx, name: string): Promise<Workspace> {
+  async function insert(tx: Tx, name: string): Promise<Workspace | undefined> {
     const row = await tx.get<WorkspaceRow>(
-      `INSERT INTO workspaces (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING ${COLUMNS}`,
+      `INSERT INTO workspaces (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING ${WORKSPACE_COLUMNS}`,
       [name, clock.now()],
     );
-    if (!row) throw new Problem("workspace_exists", `A workspace named ${name} already exists.`);
+    if (!row) return undefined;
     await tx.seals.seal(tx, "workspaces", { id: row.id });
-    return remember(tx, row);
+    reportChange(tx, row.id, created);
+    return remembered.write(tx, row);
   }
 
   function get(id: number): Workspace {
-    const workspace = byId.get(id);
-    if (!workspace) throw new Error(`no workspace has the id ${id}`);
-    return asHalted(workspace);
+    const known = remembered.get(id);
+    if (!known) throw new Error(`no workspace has the id ${id}`);
+    return asHalted(known.workspace);
   }
 
   function find(name: string): Workspace | undefined {
-    for (const workspace of byId.values()) if (workspace.name === name) return asHalted(workspace);
+    for (const { workspace } of remembered.values()) if (workspace.name === name) return asHalted(workspace);
     return undefined;
   }
 
-  for (const row of await db.all<WorkspaceRow>(`SELECT ${COLUMNS} FROM workspaces`)) {
-    // Somebody else may have undone a stop or changed a limit. The workspace counts as stopped until a person resumes
-    // it.
-    const status = db.seals.fits("workspaces", row) ? row.status : "stopped";
-    byId.set(row.id, { ...fromRow(row), status });
-    settings.set(row.id, { ...row, status });
+  bus.listen(TOPIC, ({ id }) => {
+    if (typeof id !== "number") return;
+    reads.latest(id).catch((error: unknown) => {
+      // It is read again before it is next used.
+      remembered.outdate();
+      if (!(error instanceof StoreUnavailable)) throw error;
+    });
+  });
+  await readAll();
+  if (!find(DEFAULT_WORKSPACE)) {
+    await db.tx(null, (tx) => insert(tx, DEFAULT_WORKSPACE));
+    // Another node may have created it first.
+    await readAll();
   }
-  if (!find(DEFAULT_WORKSPACE)) await db.tx(null, (tx) => create(tx, DEFAULT_WORKSPACE));
 
   return {
     changed,
     settingsChanged,
+    created,
     get,
     find,
-    list: () => [...byId.values()].map(asHalted).sort((a, b) => (a.name < b.name ? -1 : 1)),
-    create,
+    list: () =>
+      [...remembered.values()]
+        .map(({ workspace }) => asHalted(workspace))
+        .sort((a, b) => (a.name < b.name ? -1 : 1)),
+    async create(tx, name) {
+      const workspace = await insert(tx, name);
+      if (!workspace) throw new Problem("workspace_exists", `A workspace named ${name} already exists.`);
+      return workspace;
+    },
     isStopped: (id) => get(id).status === "stopped",
+    isStoppedIn(tx, id) {
+      if (isTrusted(bus)) return get(id).status === "stopped";
+      return halts.has(id) || settingsOf(tx, id).then(({ status }) => status === "stopped");
+    },
+    freshen(id) {
+      if (!isShared || (remembered.isUpToDate(id) && isTrusted(bus))) return undefined;
+      return reads.latest(id);
+    },
+    async findStored(name) {
+      if (!isShared) return undefined;
+      const start = remembered.beginRead();
+      const row = await db.urgent.get<WorkspaceRow>(`${SELECT_WORKSPACES} WHERE name = $1`, [name]);
+      if (row) take(row, start);
+      return find(name);
+    },
+    outdate: () => remembered.outdate(),
+    readAgain: readAll,
     halt: (id) => halts.halt(id),
     haltOf: (id) => halts.get(id),
     async setStatus(tx, id, status) {
       const workspace = await write(tx, id, { status });
-      tx.onCommit(() => changed.emit(id));
+      reportChange(tx, id, changed);
       return workspace;
     },
     async change(tx, id, change) {
-      const { status } = get(id);
       const workspace = await write(tx, id, {
-        // The effective status, which differs from the row if somebody else wrote it.
-        status: byId.get(id)?.status ?? status,
         ...(change.requestsPerMinute === undefined ? {} : { requests_per_minute: change.requestsPerMinute }),
         ...(change.concurrentTasks === undefined ? {} : { concurrent_tasks: change.concurrentTasks }),
         ...(change.enforcement === undefined ? {} : { enforcement: change.enforcement }),
         ...(change.creditsPerMonth === undefined ? {} : { credits_per_month: change.creditsPerMonth }),
       });
-      tx.onCommit(() => settingsChanged.emit(id));
+      reportChange(tx, id, settingsChanged);
       return asHalted(workspace);
     },
   };

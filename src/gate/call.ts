@@ -5,7 +5,7 @@ import type { Via } from "../base/via.ts";
 import type { Channel, Detail, EntryDraft, Oversight } from "../ledger/entry.ts";
 import type { Admit, Ledger } from "../ledger/ledger.ts";
 import { type Db, type Sql, StoreUnavailable, type Tx } from "../store/db.ts";
-import { requireRights } from "./rights.ts";
+import { requireKnownRights, requireRights } from "./rights.ts";
 import type { DecisionFields, LateRecords } from "./unwritten-decisions.ts";
 
 /** The subject of a call, for its ledger entry. */
@@ -127,13 +127,18 @@ export class Call {
     return requireRights(this.caller, sql);
   }
 
+  /** Like `requireRights`, for a call that stops something. While the store cannot be read, the last known rights count. */
+  requireKnownRights(): Promise<void> | undefined {
+    return requireKnownRights(this.caller, this.#db.urgent);
+  }
+
   /**
    * Names the person behind a decision, which becomes this call's entry. The decision is final from here on, provided
    * that nothing is awaited before it takes effect: the end of the token later does not undo it.
    * @throws Problem 401 `invalid_token`
    */
   async decide(decision: string, clock: Clock): Promise<PersonDecision> {
-    await this.requireRights();
+    await this.requireKnownRights();
     const { person, name, role } = this.caller;
     const decidedAt = clock.now();
     const oversight: Oversight = {
@@ -152,7 +157,7 @@ export class Call {
    * @throws Problem 401 `invalid_token`
    */
   async decideOwn(facts: DecisionFields, clock: Clock): Promise<PersonDecision> {
-    await this.requireRights();
+    await this.requireKnownRights();
     const decidedAt = clock.now();
     return this.#decision(decidedAt, clock, { ...facts, decided_at: timestamp(decidedAt) });
   }

@@ -3,7 +3,8 @@ import { ADMIN_SCOPES, hasScope, type NamedScope } from "../access/scopes.ts";
 import type { Sessions } from "../access/sessions.ts";
 import type { SignInLinks } from "../access/sign-in-links.ts";
 import type { Tokens } from "../access/tokens.ts";
-import { DEFAULT_WORKSPACE, type Workspaces } from "../access/workspaces.ts";
+import { isCutOff } from "../access/trust.ts";
+import { DEFAULT_WORKSPACE, type Workspace, type Workspaces } from "../access/workspaces.ts";
 import type { Clock } from "../base/clock.ts";
 import { Problem, type ProblemOptions } from "../base/errors.ts";
 import { enterTurn } from "../base/inflow.ts";
@@ -12,6 +13,7 @@ import type { Via } from "../base/via.ts";
 import type { Channel } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
+import type { Bus } from "../nodes/bus.ts";
 import { type Db, OutcomeUnknown, StoreUnavailable } from "../store/db.ts";
 import { Call } from "./call.ts";
 import type { LimitNotices } from "./notices.ts";
@@ -33,7 +35,7 @@ export interface Operation {
   readonly counted: boolean | "later";
   /**
    * Counted, but never refused by the limit, and waits for no turn: a call that stops work MUST succeed even if a
-   * flood has used up the limit.
+   * flood has used up the limit. While the store cannot be read, its caller has the rights that were last read.
    */
   readonly urgent?: boolean;
 }
@@ -118,9 +120,10 @@ export type LimitResult = { readonly ok: true; readonly limit: RequestLimit | nu
 
 export interface GateDependencies {
   readonly db: Db;
+  readonly bus: Pick<Bus, "deafForMs">;
   readonly ledger: Ledger;
   readonly tokens: Tokens;
-  readonly sessions: Pick<Sessions, "authenticate">;
+  readonly sessions: Pick<Sessions, "authenticate" | "lastKnown">;
   readonly links: Pick<SignInLinks, "find">;
   readonly workspaces: Workspaces;
   readonly notices: LimitNotices;
@@ -131,7 +134,7 @@ export interface GateDependencies {
 }
 
 export function createGate(parts: GateDependencies): Gate {
-  const { db, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log } = parts;
+  const { db, bus, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log } = parts;
   const limiter = new RequestLimiter();
 
   /** Avoid needless awaits here: each costs a busy server about 1 µs per call. */
@@ -146,20 +149,14 @@ export function createGate(parts: GateDependencies): Gate {
         return linked && tokens.callerOf(linked.workspaceId, linked.tokenId);
       }
       case "operator": {
-        const workspace = workspaces.find(credential.workspace);
-        if (!workspace)
-          throw new Problem("not_found", `There is no workspace named ${credential.workspace}.`);
-        return {
-          workspaceId: workspace.id,
-          workspace: workspace.name,
-          actor: `user:${credential.user}`,
-          name: credential.user,
-          agent: null,
-          scopes: ADMIN_SCOPES,
-          toolsMode: "all",
-          person: credential.user,
-          role: null,
-        };
+        const { user, workspace: name } = credential;
+        const workspace = workspaces.find(name);
+        return workspace
+          ? operator(user, workspace)
+          : workspaces.findStored(name).then((stored) => {
+              if (!stored) throw new Problem("not_found", `There is no workspace named ${name}.`);
+              return operator(user, stored);
+            });
       }
       case "foreign_page":
         throw new Problem(
@@ -171,6 +168,12 @@ export function createGate(parts: GateDependencies): Gate {
       case "none":
         throw unauthenticated("unauthenticated", "Send the header Authorization: Bearer <token>.");
     }
+  }
+
+  /** The caller as last read; undefined if the call cannot be authenticated without the store. */
+  function lastKnown(credential: Credential): Caller | undefined {
+    if (credential.kind === "bearer") return tokens.lastKnown(credential.secret);
+    return credential.kind === "session" ? sessions.lastKnown(credential.secret) : undefined;
   }
 
   function takeLimit(caller: Caller): RequestLimit {
@@ -212,9 +215,23 @@ export function createGate(parts: GateDependencies): Gate {
     }
   }
 
-  function known(caller: Caller | undefined, origin: CallOrigin): IdentifyResult | Promise<RefusedResult> {
-    if (caller) return { ok: true, caller };
-    return refuse(invalidToken(), origin);
+  function known(caller: Caller | undefined, origin: CallOrigin): IdentifyResult | Promise<IdentifyResult> {
+    if (!caller) return refuse(invalidToken(), origin);
+    const result = { ok: true, caller } as const;
+    const read = workspaces.freshen(caller.workspaceId);
+    if (!read) return result;
+    return read.then(
+      () => result,
+      (error) => refuse(error, origin),
+    );
+  }
+
+  /** Like `identify`. While the store cannot be read, an urgent call has the caller that was last read. */
+  async function identifyUrgent(origin: CallOrigin): Promise<IdentifyResult> {
+    const identified = await identify(origin);
+    if (identified.ok || identified.problem.code !== "ledger_unavailable") return identified;
+    const caller = lastKnown(origin.credential);
+    return caller ? { ok: true, caller } : identified;
   }
 
   /** Refuses an unauthenticated call. */
@@ -282,11 +299,12 @@ export function createGate(parts: GateDependencies): Gate {
     const from = { caller, requestId, channel, via, action: operation.action };
     const call = new Call(from, db, ledger, late, operation.counted === "later" ? count : undefined);
     try {
+      if (isCutOff(bus) && !operation.urgent) throw new StoreUnavailable("this node hears of no change");
       // One workspace's calls may take milliseconds each. A stop waits for nothing.
       const turn = operation.urgent ? undefined : enterTurn(caller.workspaceId);
       if (turn) await turn;
       // The caller may have been authenticated a while ago, before the rest of a request with several calls was read.
-      const asked = call.requireRights();
+      const asked = operation.urgent ? call.requireKnownRights() : call.requireRights();
       if (asked) await asked;
       requireScope(caller, operation.scope);
       const value = await handle(call);
@@ -316,7 +334,7 @@ export function createGate(parts: GateDependencies): Gate {
 
   return {
     async call(operation, origin, handle) {
-      const found = identify(origin);
+      const found = operation.urgent ? identifyUrgent(origin) : identify(origin);
       const identified = found instanceof Promise ? await found : found;
       if (!identified.ok) return identified;
       const { caller } = identified;
@@ -345,6 +363,14 @@ export function createGate(parts: GateDependencies): Gate {
       return { ok: true, limit };
     },
     perform,
+  };
+}
+
+/** The operator on this machine, who may do everything in the workspace. */
+function operator(user: string, { id, name }: Workspace): Caller {
+  return {
+    ...{ workspaceId: id, workspace: name, actor: `user:${user}`, name: user, agent: null },
+    ...{ scopes: ADMIN_SCOPES, toolsMode: "all", person: user, role: null },
   };
 }
 

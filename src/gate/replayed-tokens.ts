@@ -30,8 +30,8 @@ export async function endReplayedTokens(
     const replayed = rows.filter((row) => history.isOutdated(row));
     if (replayed.length === 0) continue;
     await db.tx(null, async (tx) => {
-      tokens.changeWith(tx);
       for (const { id } of replayed) {
+        tokens.changeWith(tx, { token: id });
         tx.write("UPDATE tokens SET revoked_at = $3, seal = NULL WHERE workspace_id = $1 AND id = $2", [
           workspaceId,
           id,

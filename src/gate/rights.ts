@@ -1,6 +1,6 @@
 import type { Caller } from "../access/caller.ts";
 import { Problem } from "../base/errors.ts";
-import type { Sql } from "../store/db.ts";
+import { type Sql, StoreUnavailable } from "../store/db.ts";
 
 /** A 401 as RFC 6750 requires. */
 export function unauthenticated(code: "unauthenticated" | "invalid_token", detail: string): Problem {
@@ -22,6 +22,17 @@ export function requireRights({ grant }: Pick<Caller, "grant">, sql: Sql): Promi
   if (typeof isValid !== "boolean") return isValid.then(refuseUnless);
   refuseUnless(isValid);
   return undefined;
+}
+
+/**
+ * Like `requireRights`, for a call that stops something. While the store cannot be read, the rights that were last read
+ * count.
+ */
+export function requireKnownRights(caller: Pick<Caller, "grant">, sql: Sql): Promise<void> | undefined {
+  return requireRights(caller, sql)?.catch((error: unknown) => {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    refuseUnless(caller.grant?.wasValid ?? true);
+  });
 }
 
 function refuseUnless(isValid: boolean): void {

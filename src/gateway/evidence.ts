@@ -31,7 +31,7 @@ export async function openEvidence(
   metrics: Metrics,
   { replaceLostKey, acceptChanged }: EvidenceOptions,
 ) {
-  const workspaces = await openWorkspaces(db, clock, config.limits);
+  const workspaces = await openWorkspaces(db, clock, config.limits, nodes);
   const workspaceIds = () => workspaces.list().map(({ id }) => id);
   const nameOf = (id: number) => workspaces.get(id).name;
   const noticed = (kind: string) => metrics.storeDisturbances.inc({ kind });

@@ -1,4 +1,5 @@
 import { createAgents } from "../access/agents.ts";
+import { recheckRights } from "../access/recheck.ts";
 import { createSessions } from "../access/sessions.ts";
 import { SignInLinks } from "../access/sign-in-links.ts";
 import { createTokens } from "../access/tokens.ts";
@@ -23,12 +24,13 @@ export type GateParts = Awaited<ReturnType<typeof openGate>>;
 export async function openGate(
   config: Config,
   { clock, random, ids, log }: Platform,
-  { db }: Store,
+  { db, nodes }: Store,
   { workspaces, workspaceIds, ledgers, announcements, histories }: Evidence,
 ) {
   const { ledger } = ledgers;
-  const agents = createAgents(db, clock, workspaces, random);
-  const tokens = createTokens(db, clock, ids, random, (tx, id) => histories.of(id).firstRotations(tx));
+  const { bus } = nodes;
+  const agents = createAgents(db, clock, workspaces, random, bus);
+  const tokens = createTokens(db, clock, ids, random, (tx, id) => histories.of(id).firstRotations(tx), bus);
   await endReplayedTokens({ db, tokens, clock, histories }, workspaces.list());
   const tokenRenewal = new TokenRenewal({ db, ledger, histories, workspaceIds });
   const lifetimeMs = config.console.sessionHours * HOUR_MS;
@@ -41,7 +43,8 @@ export async function openGate(
   const refused = createRefusedCallers(ledger, clock);
   const late = new LateRecords(db, clock, log);
   const gate = createGate({
-    ...{ db, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log },
+    ...{ db, bus, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log },
   });
+  recheckRights({ nodes, agents, tokens, workspaces });
   return { agents, tokens, tokenRenewal, sessions, links, notices, budgets, usageSlots, refused, late, gate };
 }

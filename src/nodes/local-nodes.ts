@@ -14,6 +14,9 @@ const BUS: Bus = {
   deafForMs: 0,
 };
 
+/** What the only node of its store needs of `Nodes` to remember what it has read. */
+export const ALONE: Pick<Nodes, "isShared" | "bus"> = { isShared: false, bus: BUS };
+
 /** The only node of its store. It holds every lease, and there is nobody to send a message to. */
 export function localNodes(id: string, clock: Clock): Nodes {
   const since = clock.now();

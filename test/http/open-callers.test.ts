@@ -82,7 +82,7 @@ test("an invalid caller gets nothing, nor does one that cannot be looked up", as
   await bench.db.tx(1, (tx) => tokens.revoke(tx, 1, revoked.id));
   expect(await callers.guard(talking(), revoked).next()).toBeNull();
   const unknown = await issue();
-  await bench.db.tx(1, async (tx) => tokens.changeWith(tx));
+  await bench.db.tx(1, async (tx) => tokens.changeWith(tx, { token: "tok_other" }));
   isBroken = true;
   expect(await callers.guard(talking(), unknown).next()).toBeNull();
   expect(callers.size).toBe(0);
@@ -97,7 +97,7 @@ test("a caller whose agent is archived gets nothing from then on", async () => {
   const reader = callers.guard(talking(), opener);
   expect(await reader.next()).toHaveLength(1);
   await bench.db.tx(1, async (tx) => {
-    tokens.changeWith(tx);
+    tokens.changeWith(tx, { token: "tok_other" });
     await tx.run("UPDATE agents SET archived_at = 1 WHERE id = 1");
   });
   expect(await reader.next()).toBeNull();
@@ -133,7 +133,7 @@ test("many streams of two tokens cause two lookups per change, and none otherwis
   expect(looks).toBe(2);
   for (const reader of readers) reader.close();
   expect(callers.size).toBe(0);
-  await bench.db.tx(1, async (tx) => tokens.changeWith(tx));
+  await bench.db.tx(1, async (tx) => tokens.changeWith(tx, { token: "tok_other" }));
   await new Promise((resolve) => setImmediate(resolve));
   expect(looks).toBe(2);
 });

@@ -155,8 +155,8 @@ export function agentRoutes(
       refuseAgentTokens(call.caller);
       const { workspaceId } = call.caller;
       const agent = await call.commit(async (tx, record) => {
-        tokens.changeWith(tx);
         const archived = await agents.archive(tx, workspaceId, name);
+        tokens.changeWith(tx, { agent: archived.id });
         await record({ detail: agentVersion(archived) });
         return archived;
       });
