@@ -9,6 +9,7 @@ import { chainFaults } from "../ledger/support.ts";
 import { addConnector, BOTH, connect, hello, request } from "../mcp/support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway } from "../support/gateway.ts";
+import { fileStore } from "../support/lasting-store.ts";
 import { type ServerProcess, serve, tempDir } from "../support/process.ts";
 import { type ScriptedMcp, startScriptedMcp, text } from "../support/scripted-mcp.ts";
 import { gate, until } from "../tasks/support.ts";
@@ -101,7 +102,9 @@ function post(server: ServerProcess, token: string, path: string, body: object, 
 
 test("after housekeeping between calls, and with all notes deleted, each call in flight is unknown", async () => {
   const clock = new FakeClock();
-  const gateway = await startGateway({ clock });
+  // What a dead process leaves is a copy of its files.
+  const store = fileStore();
+  const gateway = await startGateway({ ...store.options, clock });
   const path = databasePath(gateway.dataDir);
   await addConnector(gateway, "up", upstream.url);
   const client = await connect(gateway);
@@ -123,6 +126,7 @@ test("after housekeeping between calls, and with all notes deleted, each call in
   const isKept = (file: string) => !/-shm$|\.lock|server\.json$/.test(file);
   cpSync(gateway.dataDir, copy, { recursive: true, filter: isKept });
   await gateway.stop();
+  await store.remove();
   await out.body?.cancel();
   const file = new Database(databasePath(copy));
   file.exec("DELETE FROM meta WHERE key LIKE 'calls_open_from:%' OR key LIKE 'ledger_history:%'");

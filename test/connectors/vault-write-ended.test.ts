@@ -6,6 +6,7 @@ import { type Client, connect, type Message, request } from "../mcp/support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { type FakeEmbeddings, startFakeEmbeddings } from "../support/fake-embeddings.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { fileStore, type LastingStore } from "../support/lasting-store.ts";
 import { ownConnection } from "../support/own-connection.ts";
 import { reseal } from "../support/seals.ts";
 import { longText, write } from "../support/vault.ts";
@@ -14,10 +15,14 @@ import { type Entry, type Gate, gate, ledger, unsettled, until } from "../tasks/
 let gateway: TestGateway;
 let embeddings: FakeEmbeddings;
 let client: Client;
+let store: LastingStore;
 beforeEach(async () => {
   embeddings = startFakeEmbeddings();
   const provider = `up: { kind: openai-compatible, base_url: "${embeddings.baseUrl}" }`;
+  // The documents are read from its file, without waiting.
+  store = fileStore();
   gateway = await startGateway({
+    ...store.options,
     // A document waits for its vectors for as long as the test holds them back.
     clock: new FakeClock(),
     yaml: `providers:\n  ${provider}\nembeddings: { model: up/words }\n`,
@@ -27,6 +32,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await gateway.stop();
+  await store.remove();
   await embeddings.stop();
 });
 

@@ -1,8 +1,8 @@
 /** Calls over MCP that need a person's approval: each waits as a separate task. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
 import { FakeClock } from "../support/clock.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { type LastingStore, lastingStore } from "../support/lasting-store.ts";
 import { type ScriptedMcp, startScriptedMcp, text } from "../support/scripted-mcp.ts";
 import { gate, ledger, openEvents, unsettled, until } from "../tasks/support.ts";
 import {
@@ -22,10 +22,13 @@ let gateway: TestGateway;
 let upstream: ScriptedMcp;
 let clock: FakeClock;
 let client: Client;
+let store: LastingStore;
 beforeEach(async () => {
   clock = new FakeClock();
   upstream = startScriptedMcp(["send"]);
-  gateway = await startGateway({ clock, yaml: "limits: { requests_per_minute: 1000000 }\n" });
+  store = await lastingStore();
+  const yaml = "limits: { requests_per_minute: 1000000 }\n";
+  gateway = await startGateway({ ...store.options, clock, yaml });
   await addConnector(gateway, "up", upstream.url);
   await gateway.agent("careful", { approvals: ["up.send"] });
   client = await connect(gateway, { token: await gateway.token({ agent: "careful" }) });
@@ -33,7 +36,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await gateway.stop();
   await upstream.close();
-  rmSync(gateway.dataDir, { recursive: true, force: true });
+  await store.remove();
 });
 
 interface Asking {
@@ -230,11 +233,11 @@ describe("the wait ends:", () => {
 
 test("it waits across a restart, and is then made only by the task", async () => {
   const asking = await ask();
-  const { dataDir, admin } = gateway;
+  const { admin } = gateway;
   await gateway.gateway.stop();
   await asking.stream.ended;
   expect(asking.stream.text()).toContain('"draining"');
-  gateway = await startGateway({ clock, dataDir });
+  gateway = await startGateway({ ...store.options, clock });
   const call = (method: string, path: string, body?: object) =>
     gateway.call(method, path, { token: admin, ...(body ? { body } : {}) });
   expect((await call("GET", `/v1/tasks/${asking.task}`)).body.status).toBe("awaiting_approval");

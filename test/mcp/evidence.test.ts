@@ -2,6 +2,7 @@
 import type { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { fileStore, type LastingStore } from "../support/lasting-store.ts";
 import { ownConnection } from "../support/own-connection.ts";
 import { type ScriptedMcp, startScriptedMcp, text } from "../support/scripted-mcp.ts";
 import { write } from "../support/vault.ts";
@@ -11,15 +12,19 @@ import { addConnector, connect, hello, post, request } from "./support.ts";
 let gateway: TestGateway;
 let upstream: ScriptedMcp;
 beforeEach(async () => {
-  gateway = await startGateway();
   upstream = startScriptedMcp(["echo"]);
-  await addConnector(gateway, "up", upstream.url);
-  await gateway.agent("plain");
+  gateway = await startGateway();
+  await prepare();
 });
 afterEach(async () => {
   await gateway.stop();
   await upstream.close();
 });
+
+async function prepare(): Promise<void> {
+  await addConnector(gateway, "up", upstream.url);
+  await gateway.agent("plain");
+}
 
 interface McpEntry extends Entry {
   readonly channel: string;
@@ -132,10 +137,17 @@ test("a name from a client is not recorded if it is not a tool's name, or looks 
 });
 
 describe("if the ledger cannot be written", () => {
+  // Its file is what can be full.
+  let store: LastingStore;
   let file: Database;
-  beforeEach(() => {
+  beforeEach(async () => {
+    await gateway.stop();
+    store = fileStore();
+    gateway = await startGateway(store.options);
+    await prepare();
     file = ownConnection(gateway.dataDir);
   });
+  afterEach(() => store.remove());
 
   /** To the store, a refusing trigger looks like a full disk. */
   const fill = () =>
@@ -183,9 +195,9 @@ describe("if the ledger cannot be written", () => {
     expect(refusal.data.code).toBe("ledger_unavailable");
     expect(refusal.message).not.toContain("nothing was done");
     empty();
-    const { dataDir, admin } = gateway;
+    const { admin } = gateway;
     await gateway.gateway.stop();
-    const again = await startGateway({ dataDir });
+    const again = await startGateway(store.options);
     const entries = await ledger(again, admin);
     expect(unsettled(entries)).toEqual([]);
     const outcome = entries.find(({ action, phase }) => action === "tool.call" && phase === "outcome");

@@ -8,6 +8,7 @@ import { parsePasswd } from "../../../src/connectors/mcp-upstream/stdio/passwd.t
 import { ProgramHomes } from "../../../src/connectors/mcp-upstream/stdio/program-homes.ts";
 import { openProgramUsers } from "../../../src/connectors/mcp-upstream/stdio/program-users.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
+import { fileStore } from "../../support/lasting-store.ts";
 import { closeUsers, directory, openUsers, wordsOf } from "./programs.ts";
 import { faultOf, open } from "./support.ts";
 
@@ -148,7 +149,9 @@ describe.skipIf(!isRoot)("if the server runs as root, a program", () => {
     }
 
     test("no file of its data directory, and not its memory, environment or descriptors", async () => {
-      const gateway = await startGateway();
+      // With a database in the directory.
+      const store = fileStore();
+      const gateway = await startGateway(store.options);
       try {
         const { dataDir } = gateway;
         const proc = `/proc/${process.pid}`;
@@ -165,6 +168,7 @@ describe.skipIf(!isRoot)("if the server runs as root, a program", () => {
         expect(words).toMatch(/descriptors (\/proc\/self\/fd\/[0123] ?)+$/);
       } finally {
         await gateway.stop();
+        await store.remove();
       }
     });
   });

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { LargeDocuments } from "../../../src/connectors/openapi/large-documents.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
+import { type LastingStore, lastingStore } from "../../support/lasting-store.ts";
 import { documentOf, type FakeApi, sourceOf, startApi } from "./api.ts";
 
 const MIB = 1024 * 1024;
@@ -12,12 +13,15 @@ const largeDocument = (bytes: number) =>
 
 let api: FakeApi;
 let gateway: TestGateway;
+let store: LastingStore;
 beforeAll(async () => {
   api = startApi();
-  gateway = await startGateway();
+  store = await lastingStore();
+  gateway = await startGateway(store.options);
 });
 afterAll(async () => {
   await gateway.stop();
+  await store.remove();
   await api.close();
 });
 
@@ -56,7 +60,6 @@ describe("operations that cannot be tools", () => {
   const spec = (count: number) => ({ ...documentOf({}), paths: paths(count) });
 
   test("are named with the reason in the connector's answers, even after a restart, until they can", async () => {
-    const dataDir = gateway.dataDir;
     const body = { name: "shop", kind: "openapi", spec: `${api.url}/shop`, base_url: api.url };
     api.answer(() => Response.json(spec(2)));
     const why = 'it requires a body of type "application/pdf", which is not supported';
@@ -79,7 +82,7 @@ describe("operations that cannot be tools", () => {
     expect(await shown()).toEqual({ status: "ready", error });
     await gateway.gateway.stop();
     const { admin } = gateway;
-    gateway = await startGateway({ dataDir });
+    gateway = await startGateway(store.options);
     expect(admin).not.toBe(gateway.admin);
     expect(await shown()).toEqual({ status: "ready", error });
     api.answer(() => Response.json(spec(0)));
