@@ -194,7 +194,13 @@ describe.skipIf(missingPostgres !== undefined)("with a database", () => {
       /"(one|two|three|four)"/g,
     );
     expect(names?.sort()).toEqual(['"four"', '"one"', '"three"', '"two"']);
+    const listed = JSON.parse(await desk.out(["nodes", "--json", ...DATA], env));
+    expect(listed).toMatchObject([{ id: expect.stringMatching(/^node_/), tasks: 0 }]);
+    expect(await desk.out(["nodes", ...DATA], env)).toMatch(
+      /^NODE +VERSION +SINCE +LAST SEEN +TASKS\nnode_\S+ +\S+ .* 0\n$/,
+    );
     expect(await server.end("SIGINT")).toBe(0);
+    expect(JSON.parse(await desk.out(["nodes", "--json", ...DATA], env))).toEqual([]);
   });
 
   test("every command works, and only what belongs to the server remains in its data directory", async () => {
