@@ -34,6 +34,7 @@ import type { OpenLedger } from "./ledger/open.ts";
 import type { CreateFixtures } from "./mcp/fixtures.ts";
 import { LazyMcpDoor } from "./mcp/lazy-door.ts";
 import type { ModelGateway } from "./models/gateway.ts";
+import type { Nodes } from "./nodes/nodes.ts";
 import type { Db } from "./store/db.ts";
 import { endAgentsWork, endWorkspacesWork } from "./tasks/ending/end-work.ts";
 import type { OpenTasks } from "./tasks/open.ts";
@@ -44,6 +45,7 @@ import type { Vault } from "./vault/vault.ts";
 export interface Rooms {
   readonly config: Config;
   readonly db: Db;
+  readonly nodes: Pick<Nodes, "id" | "list">;
   readonly ledgers: OpenLedger;
   readonly agents: Agents;
   readonly tokens: Tokens;
@@ -198,6 +200,13 @@ export function openDoors(rooms: Rooms): Doors {
       clock,
       endWork: (workspaceId) => endWorkspacesWork(work, workspaceId),
       endsWritten: (workspaceId) => endsWritten(workspaceId, null),
+    },
+    nodes: {
+      async listNodes() {
+        const nodes = await rooms.nodes.list();
+        // A command that runs the gateway within its own process is no server.
+        return consoleUrl() === null ? nodes.filter(({ id }) => id !== rooms.nodes.id) : nodes;
+      },
     },
     system: {
       ids,

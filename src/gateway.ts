@@ -77,10 +77,25 @@ export async function openGateway(config: Config, options: GatewayOptions = {}):
       ...{ main, vaultWorker, plan, listening },
     });
     const feed = openSubscriptions(platform, store, evidence, gate, work, metrics);
-    const { db } = store;
+    const { db, nodes } = store;
+    nodes.countTasks(() => work.openedTasks.tasks.scheduler.totalRunning);
     const { workspaces, ledgers, histories, webhook, watch } = evidence;
     const doors = openDoors({
-      ...{ config, db, ledgers, workspaces, metrics, feed, clock, ids, random, log, plan, mcpFixtures },
+      ...{
+        config,
+        db,
+        nodes,
+        ledgers,
+        workspaces,
+        metrics,
+        feed,
+        clock,
+        ids,
+        random,
+        log,
+        plan,
+        mcpFixtures,
+      },
       ...gate,
       ...work,
       consoleUrl: () => server.listener && consoleUrl(config, server.listener.port),

@@ -38,6 +38,10 @@ const SYSTEM_FAULTS: Readonly<Record<string, readonly [what: string, hint: strin
 };
 
 const STORE_HINTS: readonly (readonly [code: RegExp, hint: string])[] = [
+  [
+    /^the database cannot be used|^all connections to the database/,
+    "check that the database server runs, and that this machine can reach it",
+  ],
   [/SQLITE_FULL|ENOSPC/, MAKE_ROOM],
   [/SQLITE_(BUSY|LOCKED)/, "another program has the database open: wait for it, or end it"],
   [

@@ -17,7 +17,7 @@ export interface OperatorApi {
   json<T>(method: "GET" | "POST" | "DELETE", path: string, body?: object): Promise<T>;
 }
 
-const CONNECT_TRIES = 20;
+const CONNECT_TRIES = 50;
 const CONNECT_WAIT_MS = 100;
 
 /**

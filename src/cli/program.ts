@@ -32,6 +32,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ["reseal", async () => (await import("./reseal.ts")).resealCommand()],
   ["config", async () => (await import("./config.ts")).configCommand()],
   ["models", async () => (await import("./models.ts")).modelsCommand()],
+  ["nodes", async () => (await import("./nodes.ts")).nodesCommand()],
   ["version", async () => (await import("./version.ts")).versionCommand()],
 ]);
 

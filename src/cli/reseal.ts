@@ -37,6 +37,13 @@ from then on, all of them are accepted. The rows are recorded in the ledgers. St
 
 async function reseal(options: ResealOptions): Promise<void> {
   const { config } = await resolveConfig(options);
+  if (config.store) {
+    throw new OperatorError(
+      "rows of a store that several servers share cannot be sealed as they are",
+      "restore the database from a backup; `gatehouse ledger verify --store` reports what was changed",
+      2,
+    );
+  }
   const path = databasePath(config.dataDir);
   if (!existsSync(path)) {
     throw new OperatorError(

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { OperatorError } from "../base/errors.ts";
 import type { Config } from "../config/config.ts";
 import { databasePath } from "../store/directory.ts";
+import { readRuntime } from "../store/runtime.ts";
 import { type OperatorApi, withGateway } from "./operator.ts";
 import { type ConfigOptions, command, resolveConfig } from "./options.ts";
 import { print, printJson } from "./output.ts";
@@ -62,15 +63,26 @@ export function workspaceStatusCommand(verb: "stop" | "resume", description: str
     });
 }
 
-/** Unlike other commands, does not create a data directory: stopping the wrong place must not look like success. */
+/**
+ * Unlike other commands, creates neither a data directory nor a schema: stopping the wrong place must not look like success. A
+ * running server is not asked for its store, which may be away.
+ */
 async function withExisting<T>(
   config: Config,
   workspace: string,
   work: (api: OperatorApi) => Promise<T>,
 ): Promise<T> {
-  if (!existsSync(databasePath(config.dataDir))) {
+  const { dataDir, store } = config;
+  if (store && !readRuntime(dataDir)) {
+    const { schemaVersion } = await import("../store/postgres/upgrade.ts");
+    if ((await schemaVersion(store.directUrl ?? store.url)) === 0)
+      throw new OperatorError(
+        "there is no Gatehouse in the store's database, which is empty",
+        "correct `store`",
+      );
+  } else if (!store && !existsSync(databasePath(dataDir))) {
     throw new OperatorError(
-      `there is no Gatehouse in ${config.dataDir}`,
+      `there is no Gatehouse in ${dataDir}`,
       "choose its data directory with --data, or GATEHOUSE_DATA",
     );
   }

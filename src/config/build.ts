@@ -30,6 +30,8 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
   const webhook = found.take(TABLE.webhook);
   const notifySecret = found.take(TABLE.webhookSecret);
   const checkpointFile = found.take(TABLE.checkpointFile);
+  const store = found.take(TABLE.store);
+  const storeListen = found.take(TABLE.storeListen);
   const stdioUser = found.take(TABLE.connectorStdioUser);
   const creditsPerUsd = found.take(TABLE.creditsPerUsd);
   const base =
@@ -40,6 +42,9 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
     ...(publicUrl === undefined ? {} : { publicUrl: withoutSlash(publicUrl) }),
     ...(adminToken === undefined ? {} : { adminToken }),
     masterKey: found.take(TABLE.masterKey),
+    ...(store !== undefined && {
+      store: { url: store, ...(storeListen !== undefined && { directUrl: storeListen }) },
+    }),
     logLevel: found.need(TABLE.logLevel),
     providers: new Map(found.names("providers").map((name) => [name, provider(found, name)])),
     prices: new Map(found.names("models").map((name) => [name, price(found, name)])),

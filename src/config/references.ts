@@ -14,7 +14,22 @@ export function referenceProblems(
   providers: ReadonlySet<string>,
   refused: ReadonlySet<string>,
 ): ConfigProblem[] {
-  return [...models(values, providers), ...aliases(values, providers), ...providerProblems(values, refused)];
+  return [
+    ...storeListen(values, refused),
+    ...models(values, providers),
+    ...aliases(values, providers),
+    ...providerProblems(values, refused),
+  ];
+}
+
+/** Alone, a direct URL would look like the store itself, and the server would use SQLite. */
+function storeListen(values: readonly ResolvedValue[], refused: ReadonlySet<string>): ConfigProblem[] {
+  const [store, listen] = [TABLE.store, TABLE.storeListen].map(({ key }) =>
+    values.find((each) => each.key === key),
+  );
+  if (listen?.value === undefined || store?.value !== undefined || refused.has(TABLE.store.key)) return [];
+  const message = "is set without store; set store, or remove it";
+  return [{ key: TABLE.storeListen.key, where: listen.detail, message }];
 }
 
 /** An alias leads to a model of an existing provider or to an existing tier, never to another alias. */

@@ -3,6 +3,7 @@ import { Type } from "typebox";
 import { toMicros } from "../base/credits.ts";
 import { parseAddressRange } from "./address-range.ts";
 import { parseListen } from "./listen.ts";
+import { isPostgresUrl } from "./postgres-url.ts";
 import { parseServiceAccountKey } from "./service-account-key.ts";
 
 /** The values that a setting accepts: a schema for the program, and a phrase to follow "expected …" for people. */
@@ -78,6 +79,14 @@ function isHttpUrl(value: string, use: "endpoint" | "public" | "hook"): boolean 
   const url = URL.parse(value);
   return url !== null && (use !== "public" || (url.username === "" && url.password === ""));
 }
+
+/** A database of PostgreSQL. */
+export const postgresUrl = {
+  form: "text",
+  schema: Type.Refine(Type.String({ maxLength: 4096 }), isPostgresUrl),
+  expects:
+    "a URL of the form postgres://user:password@host:port/database, in which special characters of the password are percent-encoded",
+} as const;
 
 /** The key of a Google service account, as the Google Cloud console hands it out. */
 export const serviceAccountKey = {

@@ -9,6 +9,7 @@ import {
   listenAddress,
   modelList,
   oneOf,
+  postgresUrl,
   serviceAccountKey,
   stdioRule,
   systemUser,
@@ -71,9 +72,19 @@ export const TABLE = {
       inFile: false,
       secret: true,
       defaultText: "created on the first start, in `secrets.key` in the data directory",
-      help: "The key that encrypts connectors' secrets. Without it they are lost.",
+      help: "The key that encrypts connectors' secrets. Without it they are lost. Required with `store`, whose nodes all need the same one.",
     },
   ),
+  store: setting("store", postgresUrl, {
+    secret: true,
+    defaultText: "SQLite in the data directory",
+    help: "The database that several servers share: PostgreSQL 15 or later. Each of them needs a data directory of its own, in which only its address and its configuration are kept.",
+  }),
+  storeListen: setting("store_listen", postgresUrl, {
+    secret: true,
+    defaultText: "`store`",
+    help: "If `store` leads through PgBouncer: a URL that leads to the same database directly, for messages between servers, which a pooler does not deliver, and for upgrades.",
+  }),
   logLevel: setting("log_level", oneOf("debug", "info", "warn", "error"), {
     default: "info",
     help: "The lowest severity that is logged.",

@@ -23,6 +23,7 @@ import { type LedgerRouteParts, ledgerRoutes } from "./routes/ledger.ts";
 import { type LedgerProofParts, ledgerKeyRoutes, ledgerProofRoutes } from "./routes/ledger-proofs.ts";
 import { type McpRouteParts, mcpRoutes } from "./routes/mcp.ts";
 import { type ModelRouteParts, modelRoutes } from "./routes/models.ts";
+import { type NodeRouteParts, nodeRoutes } from "./routes/nodes.ts";
 import { type PayloadRouteParts, payloadRoutes } from "./routes/payload.ts";
 import { type ResponseRouteParts, responseRoutes } from "./routes/responses.ts";
 import { scheduleRoutes } from "./routes/schedules.ts";
@@ -64,6 +65,7 @@ export interface AppParts {
   readonly payloads: PayloadRouteParts;
   readonly mcp: McpRouteParts;
   readonly workspace: WorkspaceRouteParts & StopRouteParts;
+  readonly nodes: NodeRouteParts;
   readonly system: SystemRouteParts;
 }
 
@@ -101,6 +103,7 @@ export function createApp(parts: AppParts) {
     .use(workspaceStopRoutes(endpoints, parts.workspace))
     .use(operatorRoutes(endpoints, parts.workspace))
     .use(nodeStopRoutes(endpoints, parts.workspace))
+    .use(nodeRoutes(endpoints, parts.nodes))
     .use(
       ledgerProofRoutes(endpoints, { ...parts.proofs, db: parts.db, workspaces: parts.workspace.workspaces }),
     )

@@ -13,7 +13,7 @@ export interface DescribedOperation {
    */
   readonly operationId?: string;
   /** One of several is enough. Null if any caller may call it and each resource is checked inside the handler. */
-  readonly scope: NamedScope | readonly NamedScope[] | null;
+  readonly scope: NamedScope | "admin" | readonly NamedScope[] | null;
   /** One line. */
   readonly summary: string;
   readonly tag: string;

@@ -149,6 +149,7 @@ export const ROUTES: readonly ContractRoute[] = [
     body: { limits: { enforcement: "soft" } },
     status: 200,
   },
+  { method: "GET", path: "/v1/nodes", scope: "admin", status: 200 },
   { method: "POST", path: "/v1/workspace/stop", scope: "approvals:write", status: 200 },
   { method: "POST", path: "/v1/workspace/resume", scope: "approvals:write", status: 200 },
   { method: "DELETE", path: "/v1/agents/:agent", scope: "agents:write", status: 204 },

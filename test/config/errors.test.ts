@@ -32,7 +32,7 @@ const FILE_CASES: [yaml: string, ...problems: string[]][] = [
     "tiers: { 1: { model: [builtin/extractive], models: [builtin/extractive] } }",
     "tiers.1.model (F:1): is not a known setting; the nearest is tiers.1.models",
   ],
-  ["<<: { listen: x }", "<< (F:1): is not a known setting; the nearest is tiers"],
+  ["<<: { listen: x }", "<< (F:1): is not a known setting; the nearest is store"],
   // Settings that the file may not contain.
   ["data: /x", "data (F:1): cannot be set in the file; use --data or GATEHOUSE_DATA"],
   ["config: /x", "config (F:1): cannot be set in the file; use --config or GATEHOUSE_CONFIG"],

@@ -86,6 +86,8 @@ describe("precedence", () => {
       GATEHOUSE_PUBLIC_URL: "https://gate.example.org/",
       GATEHOUSE_ADMIN_TOKEN: `gth_${"a".repeat(49)}`,
       GATEHOUSE_MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
+      GATEHOUSE_STORE: "postgres://user:password@pooler/gatehouse",
+      GATEHOUSE_STORE_LISTEN: "postgres://user:password@host/gatehouse",
       GATEHOUSE_LOG_LEVEL: "debug",
       GATEHOUSE_CONNECTORS_STDIO: "none",
       GATEHOUSE_CONNECTORS_STDIO_USER: "mcp",
@@ -106,6 +108,7 @@ describe("precedence", () => {
       publicUrl: "https://gate.example.org",
       adminToken: samples.GATEHOUSE_ADMIN_TOKEN,
       masterKey: samples.GATEHOUSE_MASTER_KEY,
+      store: { url: samples.GATEHOUSE_STORE, directUrl: samples.GATEHOUSE_STORE_LISTEN },
       logLevel: "debug",
       priceList: { microsPerUsd: 7_000_000, unknown: "refuse" },
       limits: {

@@ -52,7 +52,7 @@ const OUTSIDE_CASES: [name: string, given: Given, ...problems: string[]][] = [
     `listen (--listen): is "y"; expected ${ADDRESS}`,
     'log_level (GATEHOUSE_LOG_LEVEL): is "x"; expected one of debug, info, warn, error',
     `listen (F:1): is "x"; expected ${ADDRESS}`,
-    "zzz (F:2): is not a known setting; the nearest is tiers",
+    "zzz (F:2): is not a known setting; the nearest is store",
     "GATEHOUSE_X: is not a known variable; the nearest is GATEHOUSE_URL",
   ],
 ];

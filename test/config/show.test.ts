@@ -70,9 +70,9 @@ describe("config check", () => {
   test("lists what is wrong", () => {
     expect(checkConfig(sources({ yaml: "zzz: 1", flags: { listen: "a:1" } }))).toEqual({
       ok: false,
-      messages: [`zzz (${DEFAULT_FILE}:1): is not a known setting; the nearest is tiers`],
+      messages: [`zzz (${DEFAULT_FILE}:1): is not a known setting; the nearest is store`],
       problems: [
-        { key: "zzz", where: `${DEFAULT_FILE}:1`, message: "is not a known setting; the nearest is tiers" },
+        { key: "zzz", where: `${DEFAULT_FILE}:1`, message: "is not a known setting; the nearest is store" },
       ],
     });
   });

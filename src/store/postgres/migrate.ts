@@ -9,6 +9,12 @@ export interface Migration {
   readonly sql: string;
 }
 
+/** The versions of a schema before and after an upgrade, which are the same if there was none. */
+export interface SchemaChange {
+  readonly from: number;
+  readonly to: number;
+}
+
 /** "GATEHOUS" in ASCII, as a number: the advisory lock of upgrades. */
 const LOCK = "5134477706721711443";
 /** Another node's upgrade may take this long. */
@@ -29,8 +35,9 @@ const VERSION_TABLE = `CREATE TABLE IF NOT EXISTS gatehouse_schema (
 export async function migrate(
   connection: Pick<SingleConnection, "send">,
   migrations: readonly Migration[] = MIGRATIONS,
-): Promise<void> {
-  if ((await versionOf(connection, migrations)) === migrations.length) return;
+): Promise<SchemaChange> {
+  const to = migrations.length;
+  if ((await versionOf(connection, migrations)) === to) return { from: to, to };
   await connection.send("BEGIN");
   try {
     await lock(connection);
@@ -45,6 +52,7 @@ export async function migrate(
       ]);
     }
     await connection.send("COMMIT");
+    return { from: version, to };
   } catch (error) {
     // If the connection is lost, the server rolls back by itself.
     if (!isConnectionLost(error)) await connection.send("ROLLBACK");
@@ -67,7 +75,7 @@ async function lock(connection: Pick<SingleConnection, "send">): Promise<void> {
 }
 
 /** The version of the database. 0 if it is empty. @throws OperatorError if this program must not use it */
-async function versionOf(
+export async function versionOf(
   connection: Pick<SingleConnection, "send">,
   migrations: readonly Migration[],
 ): Promise<number> {
