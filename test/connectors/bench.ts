@@ -63,7 +63,13 @@ export async function openCallBench(): Promise<CallBench> {
       return new Call({ caller, requestId: `req_${++calls}`, channel: "mcp", action }, db, ledger, late);
     },
     async histories() {
-      const histories = new LedgerHistories({ db, ledger, heads: bench.heads, log: silentLog, acceptChanged: false });
+      const histories = new LedgerHistories({
+        db,
+        ledger,
+        heads: bench.heads,
+        log: silentLog,
+        acceptChanged: false,
+      });
       await histories.read([{ id: 1, name: "w1" }]);
       return histories;
     },

@@ -26,7 +26,7 @@ let store: LastingStore;
 beforeEach(async () => {
   clock = new FakeClock();
   upstream = startScriptedMcp(["send"]);
-  store = await lastingStore();
+  store = lastingStore();
   const yaml = "limits: { requests_per_minute: 1000000 }\n";
   gateway = await startGateway({ ...store.options, clock, yaml });
   await addConnector(gateway, "up", upstream.url);

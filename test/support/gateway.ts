@@ -17,6 +17,8 @@ export interface TestGatewayOptions extends GatewayOptions {
   readonly dataDir?: string;
   /** The store, shared with other gateways. Not removed at the end. */
   readonly database?: Pick<TestDatabase, "url">;
+  /** Whether the store is SQLite in any run, because the test is about its files. */
+  readonly isOnFiles?: boolean;
   /** The secret of the admin token. */
   readonly admin?: string;
   /** Called when the gateway has read its store, before it resumes any task. */
@@ -69,7 +71,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     env: { GATEHOUSE_ADMIN_TOKEN: admin },
     cwd: dataDir,
   });
-  const own = options.database === undefined ? await engineDatabase(dataDir) : null;
+  const own = options.database === undefined && !options.isOnFiles ? await engineDatabase(dataDir) : null;
   const database = options.database ?? own;
   const shared = database && { store: { url: database.url }, masterKey: MASTER_KEY };
   const gateway = await openGateway(

@@ -16,7 +16,7 @@ let gateway: TestGateway;
 let store: LastingStore;
 beforeAll(async () => {
   api = startApi();
-  store = await lastingStore();
+  store = lastingStore();
   gateway = await startGateway(store.options);
 });
 afterAll(async () => {
