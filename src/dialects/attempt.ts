@@ -149,6 +149,7 @@ export class ModelAttempt {
     const settled = {
       payer: { workspaceId, agent: this.#agent },
       credits,
+      owner: this.#owner,
       usage: { kind: "model", name, outcome: status, inputTokens, outputTokens, durationMs, client },
     } as const;
     const entry = this.#entryOf(end, usage, durationMs, credits);
@@ -173,7 +174,6 @@ export class ModelAttempt {
         const isKept = direct.late.fits(workspaceId, characters);
         const late = { ...settled, entry: isKept ? entry : withoutOutput(entry) };
         const write = lateSettling({ ...this.#parts, usage: direct.usage }, late, {
-          owner: this.#owner,
           since: this.#began + durationMs,
           done: announce,
         });

@@ -5,9 +5,9 @@ import { toCredits } from "../base/credits.ts";
 import { Problem } from "../base/errors.ts";
 import { matchesAny } from "../base/glob.ts";
 import { Signal } from "../base/signal.ts";
-import { type QueueTicket, Reservations } from "../limits/reservations.ts";
+import type { QueueTicket, Reservations, UnspentBudget } from "../limits/reservations.ts";
 import type { Sql, Tx } from "../store/db.ts";
-import { MonthTotals } from "./month-totals.ts";
+import type { MonthTotals } from "./month-totals.ts";
 import { recordSpending, spentToday } from "./spending.ts";
 
 /** The price of one call to a tool whose name, `<connector>.<tool>`, matches the pattern. */
@@ -64,6 +64,8 @@ export interface BudgetCrossing {
 export interface BudgetParts {
   readonly workspaces: Pick<Workspaces, "get">;
   readonly clock: Clock;
+  readonly reservations: Reservations;
+  readonly months: MonthTotals;
   /** The first entry that matches a tool's name applies. A tool without a match is free. */
   readonly toolPrices: readonly ToolPrice[];
   /** Records a crossing, in the transaction that causes it. */
@@ -89,7 +91,7 @@ class BudgetUnavailable extends Error {
 
 /**
  * Credit budgets of agents (per day) and workspaces (per month), in UTC. The expected cost of in-flight calls is
- * reserved in memory. A call that finds everything reserved waits until another one is settled, and tries again. So
+ * reserved. A call that finds everything reserved waits until another one is settled, and tries again. So
  * no call is refused before its budget is spent. Together, calls overspend at most by the amount by which each
  * exceeds its estimate, plus the cost of the last one.
  *
@@ -100,17 +102,19 @@ export class Budgets {
   /** Emits each crossing once it is on disk. */
   readonly crossed = new Signal<BudgetCrossing>();
   readonly #parts: BudgetParts;
-  readonly #reservations = new Reservations();
-  readonly #months = new MonthTotals();
+  readonly #reservations: Reservations;
+  readonly #months: MonthTotals;
   /** Lists, because what was compiled is kept by list. */
   readonly #toolPrices: readonly { readonly patterns: readonly string[]; readonly micros: number }[];
 
   constructor(parts: BudgetParts) {
     this.#parts = parts;
+    this.#reservations = parts.reservations;
+    this.#months = parts.months;
     this.#toolPrices = parts.toolPrices.map(({ pattern, micros }) => ({ patterns: [pattern], micros }));
   }
 
-  /** Number of calls with a reservation. */
+  /** Number of this process's calls with a reservation. */
   get reservations(): number {
     return this.#reservations.leases;
   }
@@ -148,21 +152,20 @@ export class Budgets {
       const expected = left.length === 0 ? 0 : claim.expected();
       if (expected === 0) return 0;
       // A call that has waited its turn in one queue need not queue again in another.
-      const isNew = line.place === null;
-      for (const { budget, micros } of left) {
-        const isFree = this.#reservations.reserved(budget) < micros;
-        if (isFree && !(isNew && this.#reservations.waiting(budget) > 0)) continue;
-        if (line.place?.budget !== budget) {
+      const asked = this.#reservations.withoutRoom(tx, workspaceId, left, line.place === null);
+      const full = asked instanceof Promise ? await asked : asked;
+      if (full !== null) {
+        if (line.place?.budget !== full) {
           line.place?.leave();
-          line.place = this.#reservations.join(budget);
+          line.place = this.#reservations.join(full);
         }
         throw new BudgetUnavailable();
       }
       const budgets = left.map(({ budget }) => budget);
-      if (!this.#reservations.take(claim.owner, budgets, expected)) {
-        throw new Error(`${claim.owner} already has a reservation`);
+      const { owner } = claim;
+      if (!this.#reservations.take(tx, { workspaceId, owner, budgets, amount: expected })) {
+        throw new Error(`${owner} already has a reservation`);
       }
-      tx.onRollback(() => this.release(claim.owner));
       return expected;
     };
     try {
@@ -177,6 +180,19 @@ export class Budgets {
     } finally {
       line.place?.leave();
     }
+  }
+
+  /**
+   * Ends a call's reservation together with its charge, in the transaction of its outcome. `release` MUST follow its
+   * commit. Has no effect if this process has no such reservation.
+   */
+  settle(tx: Tx, workspaceId: number, owner: string): void {
+    this.#reservations.settle(tx, workspaceId, owner);
+  }
+
+  /** Ends the reservation of a process that has died, in the transaction that charges its lost call. */
+  settleLost(tx: Tx, workspaceId: number, owner: string): void {
+    this.#reservations.settleLost(tx, workspaceId, owner);
   }
 
   /** Releases a call's reservation, once its charge is on disk or if it costs nothing. Can be called repeatedly. */
@@ -257,10 +273,10 @@ export class Budgets {
     sql: Pick<Sql, "get">,
     { workspaceId, agent }: Spender,
     spentThisMonth: () => Promise<number>,
-  ): Promise<{ readonly budget: string; readonly micros: number }[]> {
+  ): Promise<UnspentBudget[]> {
     const { workspaces, clock } = this.#parts;
     const { creditsPerMonth } = workspaces.get(workspaceId);
-    const left: { readonly budget: string; readonly micros: number }[] = [];
+    const left: UnspentBudget[] = [];
     if (agent !== null && agent.creditsPerDay !== null) {
       const micros = agent.creditsPerDay - (await spentToday(sql, workspaceId, agent.id, clock.now()));
       if (micros <= 0) {

@@ -8,23 +8,28 @@ interface MonthTotal {
   micros: number;
 }
 
+/** What workspaces have spent this month (UTC), in micro-credits. Every paid call of a workspace with a budget asks for it. */
+export interface MonthTotals {
+  /** May include charges that are not committed yet. */
+  find(sql: Pick<Sql, "get">, workspaceId: number, now: number): Promise<number>;
+  /** As this transaction sees it. */
+  findIn(tx: Tx, workspaceId: number, now: number): Promise<number>;
+  /** MUST be called in the transaction that records the spending, after it. */
+  add(tx: Tx, workspaceId: number, now: number, micros: number): void;
+}
+
 /**
- * What workspaces have spent this month, kept in memory, since every paid call of a workspace with a budget asks for it.
- * The table has a row for each agent and day: with 1,000 agents, their sum took 2.5 ms at the end of a month. Only this
- * process charges calls, so a sum that was read once stays known.
+ * Totals kept in memory. The table has a row for each agent and day: with 1,000 agents, their sum took 2.5 ms at the end
+ * of a month. Only this process charges calls, so a sum that was read once stays known.
  */
-export class MonthTotals {
+export class LocalMonthTotals implements MonthTotals {
   readonly #totals = new Map<number, MonthTotal>();
 
-  /**
-   * May include charges that are not committed yet. A sum read here is not kept, since a transaction may be changing
-   * it.
-   */
+  /** A sum read here is not kept, since a transaction may be changing it. */
   async find(sql: Pick<Sql, "get">, workspaceId: number, now: number): Promise<number> {
     return this.#known(workspaceId, now)?.micros ?? spentThisMonth(sql, workspaceId, now);
   }
 
-  /** As this transaction sees it. */
   async findIn(tx: Tx, workspaceId: number, now: number): Promise<number> {
     const known = this.#known(workspaceId, now);
     if (known) return known.micros;
@@ -33,7 +38,6 @@ export class MonthTotals {
     return micros;
   }
 
-  /** MUST be called in the transaction that records the spending, after it. */
   add(tx: Tx, workspaceId: number, now: number, micros: number): void {
     // Whoever read a sum that includes this charge must read it again.
     tx.onRollback(() => this.#totals.delete(workspaceId));

@@ -1,10 +1,18 @@
 import { toCredits } from "../base/credits.ts";
 import type { Log } from "../base/log.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { LocalReservations } from "../limits/local-reservations.ts";
+import { SharedReservations } from "../limits/shared-reservations.ts";
+import type { Nodes } from "../nodes/nodes.ts";
 import type { Announcements } from "../notify/announce.ts";
+import type { Db } from "../store/db.ts";
 import { type BudgetParts, Budgets } from "./budget.ts";
+import { LocalMonthTotals } from "./month-totals.ts";
+import { SharedMonthTotals } from "./shared-month-totals.ts";
 
-export interface OpenBudgetsParts extends Omit<BudgetParts, "recordCrossing"> {
+export interface OpenBudgetsParts extends Pick<BudgetParts, "workspaces" | "clock" | "toolPrices"> {
+  readonly db: Db;
+  readonly nodes: Nodes;
   readonly ledger: Ledger;
   readonly log: Log;
   readonly announcements: Pick<Announcements, "budgetWarning" | "budgetSpent">;
@@ -12,8 +20,11 @@ export interface OpenBudgetsParts extends Omit<BudgetParts, "recordCrossing"> {
 
 /** Creates the budgets and their notices. */
 export function openBudgets(parts: OpenBudgetsParts): Budgets {
-  const { workspaces, clock, toolPrices } = parts;
-  return new Budgets({ workspaces, clock, toolPrices, recordCrossing: createNotices(parts) });
+  const { workspaces, clock, toolPrices, nodes } = parts;
+  const counted = nodes.isShared
+    ? { reservations: new SharedReservations(parts), months: new SharedMonthTotals() }
+    : { reservations: new LocalReservations(), months: new LocalMonthTotals() };
+  return new Budgets({ workspaces, clock, toolPrices, ...counted, recordCrossing: createNotices(parts) });
 }
 
 /**

@@ -9,7 +9,7 @@ import type { UsageRecord } from "./usage/record.ts";
 
 export interface SettleParts {
   readonly ledger: Pick<Ledger, "append">;
-  readonly budgets: Pick<Budgets, "charge">;
+  readonly budgets: Pick<Budgets, "charge" | "settle" | "settleLost">;
   readonly clock: Pick<Clock, "now">;
 }
 
@@ -26,6 +26,10 @@ export interface EndedCall {
   readonly entry: EntryDraft;
   /** Micro-credits to charge. */
   readonly credits: number;
+  /** The owner of the call's reservation, which ends in the same transaction. Absent if it cannot have one. */
+  readonly owner?: string;
+  /** Whether the reservation is that of a process that has died. */
+  readonly isLost?: boolean;
   /** The fields for the statistics. */
   readonly usage: Omit<UsageRecord, "workspaceId" | "agentId" | "at" | "credits">;
 }
@@ -38,11 +42,15 @@ export interface EndedCall {
 export async function settleCall(
   tx: Tx,
   { ledger, budgets, clock }: SettleParts,
-  { payer, entry, credits, usage }: EndedCall,
+  { payer, entry, credits, owner, isLost = false, usage }: EndedCall,
 ): Promise<number> {
   const { workspaceId, agent } = payer;
   const seq = await ledger.append(tx, workspaceId, entry);
   await budgets.charge(tx, payer, credits);
+  if (owner !== undefined) {
+    if (isLost) budgets.settleLost(tx, workspaceId, owner);
+    else budgets.settle(tx, workspaceId, owner);
+  }
   recordUsage(tx, { ...usage, workspaceId, agentId: agent?.id ?? null, credits, at: clock.now() });
   return seq;
 }

@@ -38,7 +38,7 @@ export async function openGate(
   const links = new SignInLinks(clock, random);
   const notices = createLimitNotices(ledger, clock, log);
   const { toolPrices } = config;
-  const budgets = openBudgets({ ledger, workspaces, clock, log, announcements, toolPrices });
+  const budgets = openBudgets({ db, nodes, ledger, workspaces, clock, log, announcements, toolPrices });
   const usageSlots = new UsageSlots(db, clock, workspaceIds);
   const refused = createRefusedCallers(ledger, clock);
   const late = new LateRecords(db, clock, log);

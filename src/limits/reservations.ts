@@ -1,6 +1,20 @@
-interface Lease {
+import type { Tx } from "../store/db.ts";
+
+/** A budget with the part of it that is not spent. */
+export interface UnspentBudget {
+  /** Names a budget of the workspace. */
+  readonly budget: string;
+  readonly micros: number;
+}
+
+/** The same amount, reserved in each of these budgets for one call. */
+export interface Reservation {
+  readonly workspaceId: number;
+  /** Unique among all calls, including those of other nodes. */
+  readonly owner: string;
   readonly budgets: readonly string[];
-  readonly amount: bigint;
+  /** A whole number. */
+  readonly amount: number;
 }
 
 /** A place in a budget's queue. */
@@ -18,114 +32,38 @@ export interface QueueTicket {
 }
 
 /**
- * Reserved parts of budgets, and first-come-first-served queues for them. A reservation is a lease with an owner:
- * releasing it twice, or without having taken it, changes nothing, so sums cannot drift. Amounts are whole numbers.
- * In memory, and synchronous.
+ * Reserved parts of budgets, and queues for them. A reservation is a lease with an owner: releasing it twice, or
+ * without having taken it, changes nothing, so sums cannot drift. Reservations count on all nodes; a queue is that of
+ * this process.
  */
-export class Reservations {
-  readonly #leases = new Map<string, Lease>();
-  readonly #sums = new Map<string, bigint>();
-  readonly #lines = new Map<string, Set<Waiter>>();
-
-  /** Number of leases over all budgets. */
-  get leases(): number {
-    return this.#leases.size;
-  }
-
-  /** The reserved part of a budget. */
-  reserved(budget: string): number {
-    return Number(this.#sums.get(budget) ?? 0n);
-  }
-
-  /** Reserves the same amount in each budget. False if the owner already has a reservation. */
-  take(owner: string, budgets: readonly string[], amount: number): boolean {
-    if (this.#leases.has(owner)) return false;
-    const lease = { budgets: [...new Set(budgets)], amount: BigInt(amount) };
-    this.#leases.set(owner, lease);
-    for (const budget of lease.budgets) this.#add(budget, lease.amount);
-    return true;
-  }
-
-  /** Releases the owner's reservation, and makes the first in each queue try again. */
-  release(owner: string): void {
-    const lease = this.#leases.get(owner);
-    if (!lease) return;
-    this.#leases.delete(owner);
-    for (const budget of lease.budgets) {
-      this.#add(budget, -lease.amount);
-      this.#wakeFirst(budget);
-    }
-  }
-
-  /** Length of a budget's queue. */
-  waiting(budget: string): number {
-    return this.#lines.get(budget)?.size ?? 0;
-  }
-
+export interface Reservations {
+  /** Number of this process's calls with a reservation. */
+  readonly leases: number;
   /**
-   * Joins a budget's queue. MUST be called in the same turn in which the caller found that it has to wait, so that no
-   * release is missed.
+   * The first of these budgets that has no room: at least as much is reserved as is not spent, or `queues` and others
+   * wait for it here. Null if all have room. A Promise only if the store has to be asked.
+   * @param tx the transaction that takes the reservation. It MUST name the workspace, so no other one takes the same room
    */
-  join(budget: string): QueueTicket {
-    const line = this.#lines.get(budget) ?? new Set<Waiter>();
-    this.#lines.set(budget, line);
-    const waiter = new Waiter();
-    line.add(waiter);
-    const isFirst = (): boolean => firstOf(line) === waiter;
-    return {
-      budget,
-      turn: (signal) => waiter.turn(signal),
-      wake: () => {
-        if (isFirst()) waiter.wake();
-      },
-      leave: () => {
-        const wasFirst = isFirst();
-        if (!line.delete(waiter)) return;
-        if (line.size === 0) this.#lines.delete(budget);
-        else if (wasFirst) this.#wakeFirst(budget);
-      },
-    };
-  }
-
-  #add(budget: string, amount: bigint): void {
-    const sum = (this.#sums.get(budget) ?? 0n) + amount;
-    if (sum === 0n) this.#sums.delete(budget);
-    else this.#sums.set(budget, sum);
-  }
-
-  #wakeFirst(budget: string): void {
-    const line = this.#lines.get(budget);
-    if (line) firstOf(line)?.wake();
-  }
-}
-
-function firstOf(line: ReadonlySet<Waiter>): Waiter | undefined {
-  const [first] = line;
-  return first;
-}
-
-class Waiter {
-  /** Whether it was woken and has not tried again since. */
-  #isDue = false;
-  #resume: (() => void) | null = null;
-
-  wake(): void {
-    this.#isDue = true;
-    this.#resume?.();
-  }
-
-  async turn(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    if (!this.#isDue) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const resume = (): void => resolve();
-      this.#resume = resume;
-      signal.addEventListener("abort", resume, { once: true });
-      await promise;
-      signal.removeEventListener("abort", resume);
-      this.#resume = null;
-      signal.throwIfAborted();
-    }
-    this.#isDue = false;
-  }
+  withoutRoom(
+    tx: Tx,
+    workspaceId: number,
+    budgets: readonly UnspentBudget[],
+    queues: boolean,
+  ): string | null | Promise<string | null>;
+  /** Takes a reservation, unless the transaction is rolled back. False if the owner already has one here. */
+  take(tx: Tx, reservation: Reservation): boolean;
+  /**
+   * Ends a reservation together with the charge of its call. MUST be called in that transaction, which MUST name the
+   * workspace, and be followed by `release` once it is committed.
+   */
+  settle(tx: Tx, workspaceId: number, owner: string): void;
+  /** Ends a reservation of a process that has died, in the transaction that charges its call. */
+  settleLost(tx: Tx, workspaceId: number, owner: string): void;
+  /** Releases this process's reservation, and makes the first in each queue try again. */
+  release(owner: string): void;
+  /**
+   * Joins a budget's queue. MUST be called in the same turn in which `withoutRoom` named the budget, so that no release
+   * is missed.
+   */
+  join(budget: string): QueueTicket;
 }

@@ -12,6 +12,7 @@ import { ToolRegistry } from "../../src/connectors/registry.ts";
 import type { ToolAnswer } from "../../src/connectors/source.ts";
 import { Budgets } from "../../src/gate/budget.ts";
 import { type DirectCallRecords, openDirectCalls } from "../../src/gate/direct/open.ts";
+import { countsInMemory } from "../gate/support.ts";
 import { type Gate, gate } from "../tasks/support.ts";
 import { type CallBench, openCallBench, origin, tool } from "./bench.ts";
 
@@ -96,7 +97,13 @@ export function useDirectCalls(): void {
     const registry = new ToolRegistry(catalogue);
     direct = openDirectCalls(db, clock, silentLog);
     const toolPrices = [{ pattern: "paid.*", micros: 5 }];
-    budgets = new Budgets({ workspaces, clock, toolPrices, recordCrossing: async () => {} });
+    budgets = new Budgets({
+      workspaces,
+      clock,
+      ...countsInMemory(),
+      toolPrices,
+      recordCrossing: async () => {},
+    });
     const given = { db, ...direct, budgets, ledger, agents, workspaces, registry, clock, ids };
     calls = new DirectCalls({ ...given, log: silentLog });
     agent = await db.tx(1, (tx) =>

@@ -5,6 +5,7 @@ import { type BudgetCrossing, Budgets, type Claim } from "../../src/gate/budget.
 import { recordSpending, spentThisMonth } from "../../src/gate/spending.ts";
 import { Connection } from "../../src/store/sqlite/connection.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
+import { countsInMemory } from "./support.ts";
 
 const NEVER = new AbortController().signal;
 const WORKSPACE = 1;
@@ -23,6 +24,7 @@ async function openBudgets(rerunWork = true): Promise<void> {
   budgets = new Budgets({
     workspaces,
     clock: bench.clock,
+    ...countsInMemory(),
     toolPrices: [],
     async recordCrossing(tx, crossing) {
       tx.onCommit(() => crossings.push(crossing));

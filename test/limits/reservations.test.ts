@@ -1,8 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type QueueTicket, Reservations } from "../../src/limits/reservations.ts";
+import { LocalReservations } from "../../src/limits/local-reservations.ts";
+import type { QueueTicket } from "../../src/limits/reservations.ts";
+import type { Tx } from "../../src/store/db.ts";
 
 fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 7 });
+
+/** A transaction that is never rolled back. */
+const TX = { onRollback() {} } as unknown as Tx;
+const take = (reservations: LocalReservations, owner: string, budgets: readonly string[], amount: number) =>
+  reservations.take(TX, { workspaceId: 1, owner, budgets, amount });
 
 const NEVER = new AbortController().signal;
 /** Lets everything that is ready proceed. */
@@ -16,11 +23,11 @@ describe("reservations", () => {
     const step = fc.oneof(fc.record({ take: owner, budgets, amount }), fc.record({ release: owner }));
     fc.assert(
       fc.property(fc.array(step, { maxLength: 100 }), (played) => {
-        const reservations = new Reservations();
+        const reservations = new LocalReservations();
         const held = new Map<string, { budgets: readonly string[]; amount: number }>();
         for (const each of played) {
           if ("take" in each) {
-            expect(reservations.take(each.take, each.budgets, each.amount)).toBe(!held.has(each.take));
+            expect(take(reservations, each.take, each.budgets, each.amount)).toBe(!held.has(each.take));
             if (!held.has(each.take)) held.set(each.take, each);
           } else {
             reservations.release(each.release);
@@ -38,8 +45,8 @@ describe("reservations", () => {
   });
 
   test("a budget named twice is reserved from once", () => {
-    const reservations = new Reservations();
-    reservations.take("a", ["day", "day"], 5);
+    const reservations = new LocalReservations();
+    take(reservations, "a", ["day", "day"], 5);
     expect(reservations.reserved("day")).toBe(5);
     reservations.release("a");
     expect(reservations.reserved("day")).toBe(0);
@@ -61,9 +68,9 @@ describe("the queue for a budget", () => {
   }
 
   test("lets only the first check until it has left", async () => {
-    const reservations = new Reservations();
-    reservations.take("out", ["day"], 1);
-    reservations.take("out too", ["day"], 1);
+    const reservations = new LocalReservations();
+    take(reservations, "out", ["day"], 1);
+    take(reservations, "out too", ["day"], 1);
     const end = new AbortController();
     const looks: string[] = [];
     const [first, second] = [reservations.join("day"), reservations.join("day")];
@@ -91,7 +98,7 @@ describe("the queue for a budget", () => {
   });
 
   test("is left by a caller that gives up, with the signal's reason, and the next one checks", async () => {
-    const reservations = new Reservations();
+    const reservations = new LocalReservations();
     const giveUp = new AbortController();
     const [first, second] = [reservations.join("day"), reservations.join("day")];
     const turn = first.turn(giveUp.signal).finally(() => first.leave());
@@ -103,8 +110,8 @@ describe("the queue for a budget", () => {
   });
 
   test("a return before anybody waits for it is not missed", async () => {
-    const reservations = new Reservations();
-    reservations.take("out", ["day", "month"], 1);
+    const reservations = new LocalReservations();
+    take(reservations, "out", ["day", "month"], 1);
     const place = reservations.join("month");
     reservations.release("out");
     await place.turn(NEVER);
@@ -117,7 +124,7 @@ describe("the queue for a budget", () => {
         fc.array(caller, { maxLength: 30 }),
         fc.integer({ min: 1, max: 4 }),
         async (callers, limit) => {
-          const reservations = new Reservations();
+          const reservations = new LocalReservations();
           const joined: number[] = [];
           const admitted: number[] = [];
           let most = 0;
@@ -134,7 +141,7 @@ describe("the queue for a budget", () => {
                 await place.turn(signal);
               }
               if (place !== null) admitted.push(name);
-              reservations.take(`${name}`, ["day"], 1);
+              take(reservations, `${name}`, ["day"], 1);
               most = Math.max(most, reservations.reserved("day"));
             } finally {
               (place as QueueTicket | null)?.leave();

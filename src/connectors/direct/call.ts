@@ -221,6 +221,7 @@ export class DirectCalls {
       const ended = {
         payer: { workspaceId, agent },
         credits: isSent ? price : 0,
+        owner: callId,
         usage: { kind: "tool", name: tool.name, outcome: countedOutcome(outcome, isSent), durationMs },
       } as const;
       try {
@@ -230,7 +231,7 @@ export class DirectCalls {
         isOwed = isSent;
         if (!(cause instanceof StoreUnavailable)) throw cause;
         const unread = { ...ended, entry: withoutOutput(draft) };
-        const write = lateSettling(this.#parts, unread, { owner: callId, since: began + durationMs });
+        const write = lateSettling(this.#parts, unread, { since: began + durationMs });
         late.keep({ workspaceId, intent, write });
         // The caller MUST NOT assume that nothing happened and repeat it.
         const detail =

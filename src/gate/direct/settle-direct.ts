@@ -20,6 +20,8 @@ export interface EndedDirectCall {
   readonly entry: EntryDraft;
   /** Micro-credits to charge. */
   readonly credits: number;
+  /** The owner of the call's reservation. */
+  readonly owner: string;
   /** The fields for the statistics. */
   readonly usage: Omit<UsageRecord, "workspaceId" | "agentId" | "at" | "credits">;
   /** Called in the transaction of the outcome, with its seq: what is written together with it. */
@@ -59,7 +61,7 @@ export function usageRecordOf(
 
 /** The parts needed to write an outcome late, besides those of `settleDirectCall`. */
 export interface LateParts extends DirectSettleParts {
-  readonly budgets: Pick<Budgets, "charge" | "release">;
+  readonly budgets: Pick<Budgets, "charge" | "settle" | "settleLost" | "release">;
   readonly clock: Pick<Clock, "now" | "monotonic">;
 }
 
@@ -78,19 +80,18 @@ export function lateDraft(draft: EntryDraft, lateMs: number): EntryDraft {
  * not where a call ends: a function created in an async function keeps all variables of that function alive,
  * including the answer.
  * @param call its entry is kept in memory, with its text if it has one
- * @param owner of the reservation
  * @param since when the call ended, by the monotonic clock
  * @param done called once it is written
  */
 export function lateSettling(
   parts: LateParts,
   call: EndedDirectCall,
-  { owner, since, done }: { readonly owner: string; readonly since: number; done?(): void },
+  { since, done }: { readonly since: number; done?(): void },
 ): () => Promise<void> {
   const { clock, budgets } = parts;
   return async () => {
     await settleDirectCall(parts, { ...call, entry: lateDraft(call.entry, clock.monotonic() - since) });
-    budgets.release(owner);
+    budgets.release(call.owner);
     done?.();
   };
 }

@@ -108,7 +108,7 @@ async function recordLostCall(
   };
   const outcome = kind === "model" ? "failed" : "unknown";
   const usage = { kind, name, outcome, durationMs: null, inputTokens, outputTokens };
-  const outcomeSeq = await settleCall(tx, parts, { payer, entry, credits, usage });
+  const outcomeSeq = await settleCall(tx, parts, { payer, entry, credits, owner: id, isLost: true, usage });
   if (kind === "model") {
     closeModelCall(tx, workspaceId, id, charge);
   } else {

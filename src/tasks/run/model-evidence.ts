@@ -195,6 +195,7 @@ export class ModelEvidence implements UnwrittenOutcome {
       payer,
       entry: evidence.draft({ ...fields, model, credits, detail }),
       credits,
+      owner: id,
       usage: { kind: "model", name: model, outcome: status, inputTokens, outputTokens, durationMs },
     });
     closeModelCall(tx, workspaceId, id, charge);

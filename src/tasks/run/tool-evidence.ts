@@ -189,6 +189,7 @@ export class ToolEvidence {
       payer,
       entry: evidence.draft({ ...fields, tool, output, credits }),
       credits: micros,
+      owner: id,
       usage: { kind: "tool", name: call.tool, outcome: status, durationMs },
     });
     chargeTask(tx, workspaceId, id, micros);

@@ -6,6 +6,7 @@ import { silentLog } from "../../../src/base/log.ts";
 import { Budgets } from "../../../src/gate/budget.ts";
 import { beginCall, reportLostCalls } from "../../../src/gate/direct/open-calls.ts";
 import { type CallBench, openCallBench } from "../../connectors/bench.ts";
+import { countsInMemory } from "../support.ts";
 
 let bench: CallBench;
 let budgets: Budgets;
@@ -13,7 +14,13 @@ beforeEach(async () => {
   bench = await openCallBench();
   const limits = { requestsPerMinute: 600, concurrentTasks: 60, enforcement: "soft" } as const;
   const workspaces = await openWorkspaces(bench.db, bench.clock, limits);
-  budgets = new Budgets({ workspaces, clock: bench.clock, toolPrices: [], recordCrossing: async () => {} });
+  budgets = new Budgets({
+    workspaces,
+    clock: bench.clock,
+    ...countsInMemory(),
+    toolPrices: [],
+    recordCrossing: async () => {},
+  });
 });
 afterEach(() => bench.close());
 

@@ -41,3 +41,8 @@ async function dropUnused(): Promise<void> {
     await database.drop();
   }
 }
+
+/** The database of a directory's gateways. Undefined if their store is in the directory. */
+export function databaseIn(dataDir: string): TestDatabase | undefined {
+  return byDirectory.get(dataDir)?.database;
+}

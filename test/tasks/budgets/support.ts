@@ -1,7 +1,6 @@
-import { Database } from "bun:sqlite";
 import { expect } from "bun:test";
-import { databasePath } from "../../../src/store/directory.ts";
 import type { TestGateway } from "../../support/gateway.ts";
+import { rowsOf } from "../../support/rows.ts";
 import { type Entry, gate, ledger, type Stage } from "../support.ts";
 
 /** An answer of this many output tokens, with no other cost. */
@@ -17,27 +16,25 @@ export async function spent(gateway: TestGateway): Promise<number> {
     ({ action, phase }) => phase === "outcome" && (action === "model.call" || action === "tool.call"),
   );
   const sum = (of: readonly Entry[]) => of.reduce((all, { credits }) => all + (credits ?? 0), 0);
-  const total = sum(calls);
+  const charged = sum(calls);
   const { body } = await gateway.call("GET", "/v1/workspace");
-  expect(Math.round(body.usage.credits_this_month * 1e6)).toBe(total);
-  const file = new Database(databasePath(gateway.dataDir), { readonly: true });
-  const rows = file.query<{ credits: number }, []>("SELECT credits FROM spending").all();
-  const tasks = file.query<{ id: string; credits: number }, []>("SELECT id, credits FROM tasks").all();
-  const used = file
-    .query<{ credits: number }, []>(
-      `SELECT credits FROM usage_counts
-       UNION ALL SELECT credits FROM usage_slots WHERE agent_id = -1 AND width = 3600000`,
-    )
-    .all();
-  file.close();
-  expect(used.reduce((all, { credits }) => all + credits, 0)).toBe(total);
-  expect(rows.reduce((all, { credits }) => all + credits, 0)).toBe(total);
+  expect(Math.round(body.usage.credits_this_month * 1e6)).toBe(charged);
+  const read = (statement: string) => rowsOf(gateway.dataDir, statement);
+  const rows = await read("SELECT credits FROM spending");
+  const tasks = await read("SELECT id, credits FROM tasks");
+  const used = await read(
+    `SELECT credits FROM usage_counts
+     UNION ALL SELECT credits FROM usage_slots WHERE agent_id = -1 AND width = 3600000`,
+  );
+  const total = (of: typeof rows) => of.reduce((all, { credits }) => all + Number(credits), 0);
+  expect(total(used)).toBe(charged);
+  expect(total(rows)).toBe(charged);
   for (const { id, credits } of tasks) {
     expect([id, sum(calls.filter(({ task }) => task === id))]).toEqual([id, credits]);
   }
   const ends = entries.filter(({ action, phase }) => action === "task.dispatch" && phase === "outcome");
-  for (const end of ends) expect(end.credits).toBe(tasks.find(({ id }) => id === end.task)?.credits ?? -1);
-  return total;
+  for (const end of ends) expect(end.credits).toBe(Number(tasks.find(({ id }) => id === end.task)?.credits ?? -1));
+  return charged;
 }
 
 /** How many calls have a reservation now, according to the metrics. */

@@ -37,5 +37,42 @@ CREATE TABLE node_leases (
   node_id TEXT COLLATE "C" NOT NULL REFERENCES nodes (id) ON DELETE CASCADE
 );
 CREATE INDEX node_leases_by_node ON node_leases (node_id);
+
+-- What calls in flight have reserved from budgets: a row for each call and budget, deleted when the call ends. Rows are
+-- short-lived, so dead ones are removed early.
+CREATE TABLE budget_reservations (
+  workspace_id BIGINT NOT NULL,
+  owner TEXT COLLATE "C" NOT NULL,
+  budget TEXT COLLATE "C" NOT NULL,
+  micros BIGINT NOT NULL,
+  node_id TEXT COLLATE "C" NOT NULL,
+  lease BIGINT NOT NULL,
+  PRIMARY KEY (workspace_id, owner, budget)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX budget_reservations_sum ON budget_reservations (workspace_id, budget) INCLUDE (micros);
+
+-- One row for each workspace: what it has spent in the newest month in which it has spent anything.
+CREATE TABLE spending_months (
+  workspace_id BIGINT PRIMARY KEY,
+  month TEXT COLLATE "C" NOT NULL,
+  credits BIGINT NOT NULL
+);
+
+-- One token bucket for each workspace, by this server's clock. After a crash of the server all are full, as after a start.
+CREATE UNLOGGED TABLE request_buckets (
+  workspace_id BIGINT PRIMARY KEY,
+  tokens DOUBLE PRECISION NOT NULL,
+  updated_at BIGINT NOT NULL,
+  granted BIGINT NOT NULL
+);
+
+-- One row for each workspace that has exceeded a limit: the minute of its newest notice, and what has not been reported.
+CREATE TABLE limit_notices (
+  workspace_id BIGINT PRIMARY KEY,
+  minute BIGINT NOT NULL,
+  named TEXT COLLATE "C" NOT NULL,
+  also TEXT COLLATE "C",
+  uncounted BIGINT NOT NULL
+);
 `,
 };
