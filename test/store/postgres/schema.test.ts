@@ -11,6 +11,7 @@ import { outcomes } from "../support.ts";
 const OF_NODES = [
   ...["commit_marks", "gatehouse_schema", "ledger_tails", "node_leases", "nodes", "sealed_keys"],
   ...["budget_reservations", "spending_months", "request_buckets", "limit_notices"],
+  ...["sign_in_links"],
 ];
 
 /** What only a store with one node has: the heads of all ledgers, signed together. */
