@@ -1,11 +1,13 @@
 import type { DirectCallRecords } from "../gate/direct/open.ts";
 import type { LimitNotices } from "../gate/notices.ts";
 import type { LedgerFaults } from "../ledger/faults.ts";
+import type { Nodes } from "../nodes/nodes.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { CallAnswers } from "./approvals/answers.ts";
 import { TaskCalls } from "./approvals/calls.ts";
 import { ApprovalEvidence } from "./approvals/evidence.ts";
 import { ApprovalService } from "./approvals/service.ts";
+import { openClaims } from "./claims/open.ts";
 import { PayloadEraser } from "./erasure/payload-eraser.ts";
 import { PayloadExpiry } from "./erasure/payload-expiry.ts";
 import { QuotedPayloads } from "./erasure/quoted-payloads.ts";
@@ -16,7 +18,8 @@ import { TaskService } from "./service.ts";
 import { TaskSignals } from "./signals.ts";
 
 export interface OpenTasksParts
-  extends Omit<TaskParts, "approvals" | "hub" | "answers" | "conversations" | "signals"> {
+  extends Omit<TaskParts, "approvals" | "hub" | "claims" | "answers" | "conversations" | "signals"> {
+  readonly nodes: Nodes;
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   readonly faults: LedgerFaults;
@@ -52,14 +55,17 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
   const answers = new CallAnswers();
   const conversations = new ConversationMemory();
   const signals = new TaskSignals();
+  const { claims, otherNodes, add } = openClaims(parts);
   const tasks = new TaskService(
-    { ...parts, approvals, hub, answers, conversations, signals },
-    { nodeCeiling, queueLimit, notices },
+    { ...parts, approvals, hub, claims, answers, conversations, signals },
+    { nodeCeiling, queueLimit, notices, otherNodes },
   );
+  add(tasks.claimed);
   const approvalService = new ApprovalService({
     ...parts,
     approvals,
     hub,
+    claims,
     signals,
     resumeTask: (queued) => tasks.resumeTask(queued),
     isEnding: (id) => tasks.isEnding(id),

@@ -16,6 +16,7 @@ import type { Db, Tx } from "../store/db.ts";
 import type { Vault } from "../vault/vault.ts";
 import type { CallAnswers } from "./approvals/answers.ts";
 import type { ApprovalEvidence } from "./approvals/evidence.ts";
+import type { TaskClaims } from "./claims/claims.ts";
 import type { EventHub } from "./events/hub.ts";
 import type { ConversationMemory } from "./run/conversation-memory.ts";
 import type { TaskSignals } from "./signals.ts";
@@ -36,6 +37,7 @@ export interface TaskParts {
   readonly vault: Pick<Vault, "find" | "text">;
   readonly approvals: ApprovalEvidence;
   readonly hub: EventHub;
+  readonly claims: TaskClaims;
   readonly answers: CallAnswers;
   readonly estimates: WorkspaceEstimates;
   readonly conversations: ConversationMemory;
@@ -46,6 +48,15 @@ export interface TaskParts {
   readonly hooks: TaskHooks;
   /** How long a person may take to decide on a call, in milliseconds. */
   readonly approvalExpiresMs: number;
+}
+
+/** The parts for what this node does with one task: it writes only as long as it has the claim. */
+export function partsOf(
+  parts: TaskParts,
+  { workspaceId, taskId }: { readonly workspaceId: number; readonly taskId: string },
+): TaskParts {
+  const { claims, db } = parts;
+  return claims.isShared ? { ...parts, db: claims.fence(db, workspaceId, taskId) } : parts;
 }
 
 /** Writes to be committed together with a change to a task. */

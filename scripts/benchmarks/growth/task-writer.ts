@@ -6,6 +6,7 @@ import { settleCall } from "../../../src/gate/settle.ts";
 import type { EntryDraft } from "../../../src/ledger/entry.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import type { Tx } from "../../../src/store/db.ts";
+import { localClaims } from "../../../src/tasks/claims/claims.ts";
 import { finishTask } from "../../../src/tasks/ending/finish.ts";
 import { encodeFrame } from "../../../src/tasks/events/frames.ts";
 import { closeModelCall } from "../../../src/tasks/rows/charges.ts";
@@ -65,7 +66,7 @@ export class TaskWriter {
       encodeFrame(3, "output.delta", { text: OUTPUT }),
     ];
     await finishTask(
-      { ...this.#parts, signals: this.#signals },
+      { ...this.#parts, claims: localClaims, signals: this.#signals },
       tx,
       task,
       { status: "succeeded", error: null, output: OUTPUT, at: now + DURATION_MS, isLate: false },

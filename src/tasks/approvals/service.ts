@@ -42,6 +42,7 @@ export type DeskParts = Pick<
   | "ledger"
   | "approvals"
   | "hub"
+  | "claims"
   | "clock"
   | "tools"
   | "log"
@@ -227,7 +228,7 @@ export class ApprovalService {
     };
     await presentCall(tx, ledger, presentation, approval);
     const data = { call_id: callId, tool: tool.name, arguments: JSON.parse(input) as unknown };
-    tellReaders(this.#parts.hub, tx, approval, "approval.required", data);
+    await tellReaders(this.#parts, tx, approval, "approval.required", data);
     await hooks.approvalRequired(tx, { workspaceId, task: taskId, callId, agent, tool: tool.name });
     tx.onCommit(() => signals.approvalChanged.emit({ workspaceId, task: taskId, callId }));
   }
@@ -309,7 +310,10 @@ export class ApprovalService {
     return { isSettled: true, queued: await this.#queue(tx, approval, decision, caller.actor) };
   }
 
-  /** Queues the task again and notifies its readers. */
+  /**
+   * Queues the task again and notifies its readers.
+   * @returns the task if this node has to resume it
+   */
   async #queue(
     tx: Tx,
     approval: Approval,
@@ -320,12 +324,10 @@ export class ApprovalService {
     const task = await findOpenTask(tx, workspaceId, taskId);
     if (!task || !(await markDecided(tx, workspaceId, taskId))) return null;
     tx.onCommit(() => this.#parts.signals.changed.emit({ workspaceId, task: taskId }));
-    tellReaders(this.#parts.hub, tx, approval, "approval.decided", {
-      call_id: callId,
-      decision,
-      actor,
-    });
-    return { workspaceId, taskId, agentId: task.agentId };
+    const data = { call_id: callId, decision, actor };
+    await tellReaders(this.#parts, tx, approval, "approval.decided", data);
+    const isOwn = await this.#parts.claims.resume(tx, workspaceId, taskId);
+    return isOwn ? { workspaceId, taskId, agentId: task.agentId } : null;
   }
 
   #oversight({ caller }: Call, approval: Approval, decision: string): Oversight {

@@ -3,7 +3,7 @@ import type { RunningCalls } from "../../gate/direct/running-calls.ts";
 import type { TaskService } from "../service.ts";
 
 export interface StoppedWork {
-  readonly tasks: Pick<TaskService, "stopAgent" | "stopWorkspace">;
+  readonly tasks: Pick<TaskService, "endStopped">;
   /** Tool and model calls made outside of tasks. */
   readonly running: Pick<RunningCalls, "stopAgent" | "stopWorkspace">;
 }
@@ -15,11 +15,11 @@ export async function endAgentsWork(
   agent: Pick<Agent, "id">,
 ): Promise<void> {
   running.stopAgent(workspaceId, agent.id);
-  await tasks.stopAgent(workspaceId, agent);
+  await tasks.endStopped(workspaceId, agent.id);
 }
 
 /** Ends all work of a stopped workspace, including calls that are not made as an agent. */
 export async function endWorkspacesWork({ tasks, running }: StoppedWork, workspaceId: number): Promise<void> {
   running.stopWorkspace(workspaceId);
-  await tasks.stopWorkspace(workspaceId);
+  await tasks.endStopped(workspaceId, null);
 }

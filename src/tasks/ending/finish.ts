@@ -53,7 +53,7 @@ export interface UnsavedRun {
  * @returns the last frame, for the readers; null if the task had already ended
  */
 export async function finishTask(
-  parts: LostCallParts & Pick<TaskParts, "signals">,
+  parts: LostCallParts & Pick<TaskParts, "claims" | "signals">,
   tx: Tx,
   task: Task,
   ending: TimedTaskEnding,
@@ -81,6 +81,7 @@ export async function finishTask(
     finishSeq,
     finishedAt,
   });
+  parts.claims.end(tx, task.workspaceId, task.id);
   recordUsage(tx, {
     workspaceId: task.workspaceId,
     agentId: task.agentId,

@@ -10,7 +10,7 @@ import type { EndingRetries } from "./retries.ts";
  * Until the task's end is on disk, it takes precedence over any other result of the run.
  */
 export class TaskInterruption {
-  readonly reason: "cancelled" | "agent_stopped" | "workspace_stopped" | "shutdown";
+  readonly reason: "cancelled" | "agent_stopped" | "workspace_stopped" | "shutdown" | "handed_over" | "lost";
   /** Milliseconds since the Unix epoch. */
   readonly at: number;
   /**
@@ -18,12 +18,20 @@ export class TaskInterruption {
    * together with the end.
    */
   readonly decision: PersonDecision | null;
+  /** The node that gets the task; null if whichever node is first may take it. */
+  readonly to: string | null;
   readonly #deferred = Promise.withResolvers<void>();
 
-  constructor(reason: TaskInterruption["reason"], at: number, decision: PersonDecision | null = null) {
+  constructor(
+    reason: TaskInterruption["reason"],
+    at: number,
+    decision: PersonDecision | null = null,
+    to: string | null = null,
+  ) {
     this.reason = reason;
     this.at = at;
     this.decision = decision;
+    this.to = to;
   }
 
   /** Resolves when the store has refused the task's end, which is then written later. */
@@ -36,11 +44,18 @@ export class TaskInterruption {
     this.#deferred.resolve();
   }
 
-  /** How the task ends; null if it does not end but is left to the next start. */
+  /** How the task ends; null if it does not end but is left to another node, or to the next start. */
   get ending(): TaskEnding | null {
-    if (this.reason === "shutdown") return null;
-    if (this.reason === "cancelled") return cancelledEnding();
-    return stoppedEnding(this.reason === "workspace_stopped" ? WORKSPACE_STOPPED : AGENT_STOPPED);
+    switch (this.reason) {
+      case "cancelled":
+        return cancelledEnding();
+      case "agent_stopped":
+        return stoppedEnding();
+      case "workspace_stopped":
+        return stoppedEnding(WORKSPACE_STOPPED);
+      default:
+        return null;
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-import type { TaskParts } from "../parts.ts";
+import { partsOf, type TaskParts } from "../parts.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";
 import type { TaskInterruption } from "./interruption.ts";
 import type { EndingRetries } from "./retries.ts";
@@ -56,6 +56,14 @@ export class QueueEndings {
     return waiting;
   }
 
+  get size(): number {
+    return this.#all.size;
+  }
+
+  all(): readonly QueuedTask[] {
+    return [...this.#all.values()].map(({ queued }) => queued);
+  }
+
   find(taskId: string): PendingEnd | undefined {
     return this.#all.get(taskId);
   }
@@ -98,8 +106,9 @@ export class QueueEndings {
 
   /** Never rejects. */
   async #end({ queued, interruption, control }: PendingEnding): Promise<void> {
-    const journal = this.#parts.log;
-    const log = this.#parts.hub.find(queued.taskId);
+    const parts = partsOf(this.#parts, queued);
+    const journal = parts.log;
+    const log = parts.hub.find(queued.taskId);
     const facts = { task: queued.taskId, ...interruption.decision?.facts() };
     try {
       if (this.#isRefused && this.#stopping.aborted) {
@@ -107,9 +116,9 @@ export class QueueEndings {
         return;
       }
       const signals = { signal: control.signal, stopping: this.#stopping, retries: this.#retries };
-      const task = await loadQueuedTask(this.#parts, queued, signals);
+      const task = await loadQueuedTask(parts, queued, signals);
       if (!log || !task || !interruption.ending) return;
-      if (await endTask(this.#parts, task, log, interruption.ending, signals)) this.#isRefused = false;
+      if (await endTask(parts, task, log, interruption.ending, signals)) this.#isRefused = false;
     } catch (error) {
       journal.error("a task cannot be ended", { ...facts, error });
     } finally {

@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { StoreUnavailable } from "../../store/db.ts";
+import { ClaimLost } from "../claims/claims.ts";
 import type { EventLog } from "../events/log.ts";
 import type { TaskParts } from "../parts.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";
@@ -52,7 +53,7 @@ export async function loadQueuedTask(
 /**
  * Ends a task durably. Retries until the store accepts the end or the process is told to stop; then a later start
  * ends the task. If the store refuses the end because of its contents, it is written once more as a bare failure.
- * @returns false if it could not be written
+ * @returns false if it could not be written, also because another node has taken the task over
  */
 export async function endTask(
   parts: TaskParts,
@@ -93,13 +94,18 @@ export async function endTask(
       let error: unknown = refusal;
       if (outcome?.isUnwritten) {
         // Alone, the outcome shows which of the two was refused.
-        error = await refusalOf(outcome);
+        if (!(error instanceof ClaimLost)) error = await refusalOf(outcome);
         if (error === undefined) continue;
         own = error instanceof StoreUnavailable ? unrecorded() : internal();
-        if (!(error instanceof StoreUnavailable)) {
+        if (!(error instanceof StoreUnavailable || error instanceof ClaimLost)) {
           parts.log.error("the outcome of a model call was refused", { task: task.id, error });
           continue;
         }
+      }
+      if (error instanceof ClaimLost) {
+        log.close(null);
+        parts.hub.close(task.id);
+        return false;
       }
       const isUnavailable = error instanceof StoreUnavailable;
       const latest = interruptionOf(signal);

@@ -40,6 +40,8 @@ export interface AcceptedTasks {
   readonly scheduler: Pick<Scheduler, "reserve">;
   /** Aborts when no task is accepted any more. */
   readonly draining: AbortSignal;
+  /** Contains the ids of tasks that are being stored. */
+  readonly arriving: Set<string>;
   /** Starts a run if a slot is free. Returns false if the task has to wait in the queue. */
   begin(queued: QueuedTask, run: EarlyRun): boolean;
 }
@@ -52,12 +54,12 @@ const FIRST_EVENT = 2;
  * @throws Problem 429 `queue_full`, 409 `agent_stopped`, 503 `draining`; then nothing is written
  */
 export async function acceptTask(
-  parts: Pick<TaskParts, "agents" | "clock" | "db" | "hub" | "ids" | "signals">,
-  { scheduler, draining: signal, begin }: AcceptedTasks,
+  parts: Pick<TaskParts, "agents" | "claims" | "clock" | "db" | "hub" | "ids" | "signals">,
+  { scheduler, draining: signal, arriving, begin }: AcceptedTasks,
   call: Call,
   request: NewTaskRequest,
 ): Promise<DispatchResult> {
-  const { agents, clock, db, hub, ids, signals } = parts;
+  const { agents, claims, clock, db, hub, ids, signals } = parts;
   const { workspaceId, actor } = call.caller;
   const { agent, key } = request;
   const place = scheduler.reserve(workspaceId);
@@ -93,6 +95,7 @@ export async function acceptTask(
       }
       const dispatchSeq = await record({ phase: "intent", outcome: "allowed", input: request.input.text });
       insertTask(tx, workspaceId, created, dispatchSeq);
+      claims.add(tx, workspaceId, id);
       if (early) early.task.dispatchSeq = dispatchSeq;
       if (request.call) saveOwnCall(tx, { workspaceId, id }, request.call);
       if (key) keepKey(tx, key, id, created.createdAt);
@@ -102,6 +105,7 @@ export async function acceptTask(
       return undefined;
     });
   let existing: string | undefined;
+  arriving.add(id);
   try {
     early = beginEarly(db, begin, queued, created, request);
     await early?.first.ready();
@@ -114,6 +118,9 @@ export async function acceptTask(
     hub.close(id);
     early?.first.refused();
     throw error;
+  } finally {
+    // What follows waits for nothing.
+    arriving.delete(id);
   }
   if (existing !== undefined) {
     place.release();

@@ -68,6 +68,11 @@ export class Scheduler {
     return this.#slots.total;
   }
 
+  /** How many tasks wait, without calls that are not tasks. */
+  get waitingTasks(): number {
+    return this.allWaiting().length;
+  }
+
   get totalWaiting(): number {
     let total = 0;
     for (const queue of this.#waiting.values()) total += queue.size;
@@ -174,8 +179,12 @@ export class Scheduler {
     return (this.#waiting.get(workspaceId)?.all() ?? []).filter(isTask);
   }
 
+  allRunning(): QueuedTask[] {
+    return [...this.#running.values()].filter(isTask);
+  }
+
   runningIn(workspaceId: number): QueuedTask[] {
-    return [...this.#running.values()].filter((run) => run.workspaceId === workspaceId && isTask(run));
+    return this.allRunning().filter((run) => run.workspaceId === workspaceId);
   }
 
   waitingOf(workspaceId: number, agentId: number): QueuedTask[] {

@@ -4,11 +4,12 @@ import { LedgerChanged } from "../../ledger/ledger-changed.ts";
 import type { ProvenTask } from "../../ledger/reading/proven-task.ts";
 import { inListSql, listsOf } from "../../store/common-sql.ts";
 import type { Db } from "../../store/db.ts";
+import { ClaimLost } from "../claims/claims.ts";
 import { type EndingSignals, failure } from "../ending/interruption.ts";
 import { openCallsIn, recordLost, type UnsettledCall } from "../ending/lost-calls.ts";
 import { EndingRetries } from "../ending/retries.ts";
 import { endTask } from "../ending/store-retries.ts";
-import type { TaskParts } from "../parts.ts";
+import { partsOf, type TaskParts } from "../parts.ts";
 import type { QueuedTask } from "../queue/scheduler.ts";
 import { findTask, markQueued } from "../rows/tasks.ts";
 import { hasLostSteps } from "../run/progress.ts";
@@ -31,6 +32,8 @@ export interface RecoveredTasks {
   readonly awaiting: readonly QueuedTask[];
   /** Tasks to end: the process died after their agent was stopped and before they were ended. */
   readonly stopped: readonly QueuedTask[];
+  /** Tasks that are not resumed, because the ledger was changed. */
+  readonly refused: readonly string[];
 }
 
 /** An unfinished task without its texts, since ten thousand may be queued. */
@@ -54,43 +57,62 @@ interface TrustedTask {
 /**
  * Recovers the unfinished tasks of a workspace. Queued tasks continue to wait. Running tasks are queued again, to
  * resume after their last saved step; calls that were in flight are recorded as lost.
+ * @param claimed the tasks that this node has just claimed; null for all, if there are no other nodes
  */
 export async function recoverTasks(
-  parts: TaskParts,
+  all: TaskParts,
   workspaceId: number,
   stopping: AbortSignal,
+  claimed: readonly string[] | null,
 ): Promise<RecoveredTasks> {
   const queued: QueuedTask[] = [];
   const awaiting: QueuedTask[] = [];
   const stopped: QueuedTask[] = [];
-  const isStopped = stoppedAgents(parts.agents, workspaceId);
-  for (const { open, lost } of await trustedTasks(parts, workspaceId, stopping)) {
-    const log = parts.hub.open(open.id, Math.max(open.eventCeiling, FIRST_EVENTS) + 1);
+  const isStopped = stoppedAgents(all.agents, workspaceId);
+  const { trusted: found, refused } = await trustedTasks(all, workspaceId, stopping, claimed);
+  for (const trusted of found) {
+    const { open } = trusted;
     const recovered = { workspaceId, taskId: open.id, agentId: open.agentId };
-    const isAwaiting = open.status === "awaiting_approval";
-    // For tasks that never began or are waiting in order, the row is sufficient.
-    const isUnstarted = open.status === "queued" && open.attempts < ATTEMPT_LIMIT && !open.hasCalls;
-    if (lost.length > 0 || !(isAwaiting || isUnstarted)) {
-      const task = await findTask(parts.db, workspaceId, open.id);
-      if (!task) continue;
-      if (lost.length > 0 || task.status === "running") {
-        await parts.db.tx(workspaceId, async (tx) => {
-          // The costs of the calls were lost with the process.
-          await recordLost(parts, tx, task, lost, null);
-          markQueued(tx, workspaceId, task.id, false);
-        });
-      }
-      // Checked for queued tasks too: an earlier attempt at recovery may have died between these two writes.
-      const reason = await reasonToEnd(parts.db, task);
-      if (reason !== null) {
-        await endTask(parts, task, log, failure("interrupted", reason), signalsOf(stopping));
-        continue;
-      }
-    }
+    if (!(await recoverTask(partsOf(all, recovered), workspaceId, trusted, stopping))) continue;
     if (await isStopped(open.agentId)) stopped.push(recovered);
-    else (isAwaiting ? awaiting : queued).push(recovered);
+    else (open.status === "awaiting_approval" ? awaiting : queued).push(recovered);
   }
-  return { queued, awaiting, stopped };
+  return { queued, awaiting, stopped, refused };
+}
+
+/** @returns false if the task has ended, or another node has taken it over */
+async function recoverTask(
+  parts: TaskParts,
+  workspaceId: number,
+  { open, lost }: TrustedTask,
+  stopping: AbortSignal,
+): Promise<boolean> {
+  const log = parts.hub.open(open.id, Math.max(open.eventCeiling, FIRST_EVENTS) + 1);
+  const isAwaiting = open.status === "awaiting_approval";
+  // For tasks that never began or are waiting in order, the row is sufficient.
+  const isUnstarted = open.status === "queued" && open.attempts < ATTEMPT_LIMIT && !open.hasCalls;
+  if (lost.length === 0 && (isAwaiting || isUnstarted)) return true;
+  const task = await findTask(parts.db, workspaceId, open.id);
+  if (!task) return false;
+  try {
+    if (lost.length > 0 || task.status === "running") {
+      await parts.db.tx(workspaceId, async (tx) => {
+        // The costs of the calls were lost with the process.
+        await recordLost(parts, tx, task, lost, null);
+        markQueued(tx, workspaceId, task.id, false);
+      });
+    }
+  } catch (error) {
+    if (!(error instanceof ClaimLost)) throw error;
+    log.close(null);
+    parts.hub.close(open.id);
+    return false;
+  }
+  // Checked for queued tasks too: an earlier attempt at recovery may have died between these two writes.
+  const reason = await reasonToEnd(parts.db, task);
+  if (reason === null) return true;
+  await endTask(parts, task, log, failure("interrupted", reason), signalsOf(stopping));
+  return false;
 }
 
 /**
@@ -101,14 +123,20 @@ async function trustedTasks(
   parts: TaskParts,
   workspaceId: number,
   stopping: AbortSignal,
-): Promise<TrustedTask[]> {
+  claimed: readonly string[] | null,
+): Promise<{ readonly trusted: readonly TrustedTask[]; readonly refused: readonly string[] }> {
   const { db, lists, log } = parts;
   let stored: UnfinishedTask[] = [];
   let evidence: ReadonlyMap<string, ProvenTask>;
   try {
-    await openHiddenTasks(parts, workspaceId);
-    stored = await openTasks(parts, workspaceId);
-    if (stored.length === 0) return [];
+    if (claimed === null) {
+      await openHiddenTasks(parts, workspaceId);
+      stored = await openTasks(parts, workspaceId);
+    } else {
+      stored = await unfinishedTasks(parts.db, workspaceId, claimed);
+      await endClaims(parts, workspaceId, claimed, stored);
+    }
+    if (stored.length === 0) return { trusted: [], refused: [] };
     const ids = new Set(stored.map(({ id }) => id));
     const first = Math.min(...stored.map(({ dispatchSeq }) => dispatchSeq));
     evidence = await readTaskEvidence(lists, workspaceId, ids, first);
@@ -122,19 +150,35 @@ async function trustedTasks(
       tasks: stored.length,
       error,
     });
-    return [];
+    return { trusted: [], refused: stored.map(({ id }) => id) };
   }
   const trusted: TrustedTask[] = [];
   const signals = signalsOf(stopping);
   for (const open of stored) {
     const proven = evidence.get(open.id);
     const refused = { workspaceId, id: open.id, proven };
+    const own = partsOf(parts, { workspaceId, taskId: open.id });
     const state = await checkStoredTask(db, workspaceId, open.id, proven);
     if (state === "trusted" && proven) trusted.push({ open, lost: openCallsIn(proven) });
-    else if (state === "changed") await endChanged(parts, refused, signals);
-    else await closeUnproven(parts, refused);
+    else if (state === "changed") await endChanged(own, refused, signals);
+    else await closeUnproven(own, refused);
   }
-  return trusted;
+  return { trusted, refused: [] };
+}
+
+/** Ends the claims on tasks that are missing from the store, or have ended without their claims. */
+async function endClaims(
+  { db, claims }: Pick<TaskParts, "db" | "claims">,
+  workspaceId: number,
+  claimed: readonly string[],
+  stored: readonly UnfinishedTask[],
+): Promise<void> {
+  const unfinished = new Set(stored.map(({ id }) => id));
+  const gone = claimed.filter((id) => !unfinished.has(id));
+  if (gone.length === 0) return;
+  await db.tx(null, async (tx) => {
+    for (const id of gone) claims.end(tx, workspaceId, id);
+  });
 }
 
 /**
@@ -151,8 +195,19 @@ async function openTasks({ db, histories }: TaskParts, workspaceId: number): Pro
   );
   const ids = new Set(indexed.map(({ id }) => id));
   const keys = new Set([...ids, ...histories.of(workspaceId).openTasks.keys()]);
+  const stored = await unfinishedTasks(db, workspaceId, [...keys]);
+  requireIndexed(ids, stored);
+  return stored;
+}
+
+/** Those of the tasks that have not ended, in order of acceptance. */
+async function unfinishedTasks(
+  db: Db,
+  workspaceId: number,
+  ids: readonly string[],
+): Promise<UnfinishedTask[]> {
   const stored: UnfinishedTask[] = [];
-  for (const list of listsOf([...keys].sort())) {
+  for (const list of listsOf([...ids].sort())) {
     // Without a condition on `finished_at`, which would let SQLite read the index of open tasks here too.
     const rows = await db.all<UnfinishedTask & { readonly finishedAt: number | null }>(
       `SELECT t.id, t.status, t.agent_id AS "agentId", t.attempts, t.event_ceiling AS "eventCeiling", t.dispatch_seq AS "dispatchSeq",
@@ -163,7 +218,6 @@ async function openTasks({ db, histories }: TaskParts, workspaceId: number): Pro
     );
     stored.push(...rows.filter(({ finishedAt }) => finishedAt === null));
   }
-  requireIndexed(ids, stored);
   return stored;
 }
 

@@ -23,7 +23,7 @@ export interface RefusedTask {
  * written, since the rows may name anybody. The rows then agree with the ledger, if it contains the task.
  */
 export async function closeUnproven(
-  { db, clock }: Pick<TaskParts, "db" | "clock">,
+  { db, claims, clock }: Pick<TaskParts, "db" | "claims" | "clock">,
   { workspaceId, id, proven }: RefusedTask,
 ): Promise<void> {
   db.seals.report("tasks", { workspace_id: workspaceId, id });
@@ -39,6 +39,7 @@ export async function closeUnproven(
         finishSeq: end?.seq ?? null,
         finishedAt: clock.now(),
       });
+      claims.end(tx, workspaceId, id);
       forgetAnswers(tx, workspaceId, id);
       await withdrawApprovals(tx, workspaceId, id);
     },

@@ -267,14 +267,14 @@ export async function markDecided(tx: Tx, workspaceId: number, id: string): Prom
   return changed === 1;
 }
 
-/** The agent of an unfinished task. */
+/** The agent and the status of an unfinished task. */
 export async function findOpenTask(
   sql: Pick<Sql, "get">,
   workspaceId: number,
   id: string,
-): Promise<{ readonly agentId: number } | undefined> {
-  return sql.get<{ agentId: number }>(
-    `SELECT agent_id AS "agentId" FROM tasks WHERE workspace_id = $1 AND id = $2 AND finished_at IS NULL`,
+): Promise<Pick<Task, "agentId" | "status"> | undefined> {
+  return sql.get<Pick<Task, "agentId" | "status">>(
+    `SELECT agent_id AS "agentId", status FROM tasks WHERE workspace_id = $1 AND id = $2 AND finished_at IS NULL`,
     [workspaceId, id],
   );
 }

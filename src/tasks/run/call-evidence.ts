@@ -57,8 +57,15 @@ export class CallEvidence {
     } catch (error) {
       const isTokenEnded = error instanceof AgentDenied && error.code === TOKEN_ENDED;
       if (!isTokenEnded && !(error instanceof Problem)) throw error;
-      await this.#parts.ledger.record(this.task.workspaceId, denied(error.code));
+      await this.#record(denied(error.code));
       throw error instanceof AgentDenied ? error : new AgentDenied(error.code, error.message);
     }
+  }
+
+  /** In a transaction of the run, which another node may have taken over. */
+  async #record(draft: EntryDraft): Promise<void> {
+    const { db, ledger } = this.#parts;
+    const { workspaceId } = this.task;
+    await db.tx(workspaceId, (tx) => ledger.append(tx, workspaceId, draft));
   }
 }

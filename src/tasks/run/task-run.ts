@@ -11,6 +11,7 @@ import { Problem } from "../../base/errors.ts";
 import { enterTurn } from "../../base/inflow.ts";
 import { StoreUnavailable } from "../../store/db.ts";
 import { AwaitingApproval } from "../approvals/present.ts";
+import { ClaimLost } from "../claims/claims.ts";
 import type { TaskEnding, UnwrittenOutcome } from "../ending/finish.ts";
 import {
   DrainInterrupt,
@@ -251,7 +252,7 @@ export class TaskRun {
   #failed(event: AgentFailed): TaskEnding | PauseReason {
     if (event.cause instanceof AwaitingApproval) return "awaiting";
     if (event.cause instanceof DrainInterrupt) return "shutdown";
-    if (event.cause instanceof NotDispatched) throw event.cause;
+    if (event.cause instanceof NotDispatched || event.cause instanceof ClaimLost) throw event.cause;
     const { reason } = this.#lost.signal;
     if (event.code === "cancelled" && this.#signal.reason === reason && reason instanceof AgentDenied)
       return deniedEnding(reason);

@@ -2,6 +2,8 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Db } from "../../../src/store/db.ts";
+import { NODES } from "../../../src/store/postgres/migrations/006-nodes.ts";
+import { KEYS } from "../../../src/store/postgres/migrations/007-keys.ts";
 import { openPostgres } from "../../../src/store/postgres/open.ts";
 import { migrate } from "../../../src/store/sqlite/migrate.ts";
 import { createDatabase, missingPostgres, type TestDatabase } from "../../support/postgres/database.ts";
@@ -9,9 +11,10 @@ import { outcomes } from "../support.ts";
 
 /** What only a store with several nodes has. */
 const OF_NODES = [
-  ...["commit_marks", "gatehouse_schema", "ledger_tails", "node_leases", "nodes", "sealed_keys"],
-  ...["budget_reservations", "spending_months", "request_buckets", "limit_notices"],
-  ...["sign_in_links"],
+  "gatehouse_schema",
+  ...[NODES, KEYS].flatMap(({ sql }) =>
+    [...sql.matchAll(/^CREATE (?:UNLOGGED )?TABLE (\w+)/gm)].map(([, name]) => name ?? ""),
+  ),
 ];
 
 /** What only a store with one node has: the heads of all ledgers, signed together. */

@@ -87,5 +87,16 @@ CREATE TABLE sign_in_links (
   seal BYTEA
 );
 CREATE INDEX sign_in_links_by_expiry ON sign_in_links (expires_at);
+-- Which node makes the calls of each open task and background response. It may be free: its node has no row in "nodes",
+-- or is the empty text. A task that is due was queued again by another node than its own.
+CREATE TABLE task_claims (
+  workspace_id BIGINT NOT NULL,
+  task_id TEXT COLLATE "C" NOT NULL,
+  node_id TEXT COLLATE "C" NOT NULL,
+  is_due BOOLEAN NOT NULL DEFAULT FALSE,
+  PRIMARY KEY (workspace_id, task_id)
+);
+CREATE INDEX task_claims_by_node ON task_claims (node_id, workspace_id, task_id);
+CREATE INDEX task_claims_due ON task_claims (node_id) WHERE is_due;
 `,
 };

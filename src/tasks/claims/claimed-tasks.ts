@@ -1,0 +1,103 @@
+import { isId } from "../../base/ids.ts";
+import { catchUpEvents } from "../approvals/tell-readers.ts";
+import { TaskInterruption } from "../ending/interruption.ts";
+import type { NodeTasks } from "../node-tasks.ts";
+import type { TaskParts } from "../parts.ts";
+import { recoverTasks } from "../recovery/recover.ts";
+import { findOpenTask } from "../rows/tasks.ts";
+import type { ClaimedWork } from "./claimed-work.ts";
+import type { WorkKey } from "./claims.ts";
+
+/** How many claims are released in one transaction. */
+const AT_ONCE = 256;
+
+/** The tasks that this node has claimed, as other nodes take them and give them. */
+export class ClaimedTasks implements ClaimedWork {
+  readonly #parts: TaskParts;
+  readonly #tasks: NodeTasks;
+  /** Ids of tasks that are being stored, or recovered. */
+  readonly #arriving: ReadonlySet<string>;
+
+  constructor(parts: TaskParts, tasks: NodeTasks, arriving: ReadonlySet<string>) {
+    this.#parts = parts;
+    this.#tasks = tasks;
+    this.#arriving = arriving;
+  }
+
+  names(id: string): boolean {
+    return isId("task", id);
+  }
+
+  knows(workspaceId: number, id: string): boolean {
+    return this.#arriving.has(id) || this.#tasks.knows(workspaceId, id);
+  }
+
+  get size(): number {
+    return this.#tasks.size;
+  }
+
+  all(): readonly WorkKey[] {
+    return this.#tasks.all().map(({ workspaceId, taskId }) => ({ workspaceId, id: taskId }));
+  }
+
+  async adopt(workspaceId: number, ids: readonly string[]): Promise<readonly string[]> {
+    const tasks = this.#tasks;
+    const recovered = await recoverTasks(this.#parts, workspaceId, tasks.stopping, ids);
+    tasks.scheduler.enqueueAll(tasks.add(workspaceId, recovered));
+    return recovered.refused;
+  }
+
+  async resume(workspaceId: number, id: string): Promise<void> {
+    const task = await findOpenTask(this.#parts.db, workspaceId, id);
+    if (task?.status !== "queued") return;
+    await this.#tasks.settled(id);
+    if (!this.#tasks.rests(id)) return;
+    await catchUpEvents(this.#parts, this.#parts.db, workspaceId, id);
+    await this.#tasks.resume({ workspaceId, taskId: id, agentId: task.agentId });
+  }
+
+  async handOver(workspaceId: number, id: string, to: string): Promise<void> {
+    const tasks = this.#tasks;
+    if (tasks.takeQuiet(workspaceId, id)) return this.#release([{ workspaceId, id }], to);
+    if (tasks.isEnding(id)) return;
+    await tasks.abortRun(id, new TaskInterruption("handed_over", this.#parts.clock.now(), null, to));
+    // The run reached a person's decision at the same moment.
+    if (tasks.takeQuiet(workspaceId, id)) await this.#release([{ workspaceId, id }], to);
+  }
+
+  forget(workspaceId: number, id: string): void {
+    if (this.#tasks.takeQuiet(workspaceId, id)) this.#endReading(id);
+    else void this.#tasks.abortRun(id, new TaskInterruption("lost", this.#parts.clock.now()));
+  }
+
+  endStopped(workspaceId: number, agentId: number | null): Promise<void> {
+    return this.#tasks.endStopped(workspaceId, agentId);
+  }
+
+  /** Releases all tasks that do not run, for other nodes. */
+  async releaseQuiet(): Promise<void> {
+    const keys = this.#tasks.quiet().map(({ workspaceId, taskId }) => ({ workspaceId, id: taskId }));
+    const quiet = keys.filter(({ workspaceId, id }) => this.#tasks.takeQuiet(workspaceId, id));
+    for (let from = 0; from < quiet.length; from += AT_ONCE) {
+      await this.#release(quiet.slice(from, from + AT_ONCE), null);
+    }
+  }
+
+  /** If the store refuses it, they are free when this node has left. */
+  async #release(keys: readonly WorkKey[], to: string | null): Promise<void> {
+    const { db, claims, log } = this.#parts;
+    for (const { id } of keys) this.#endReading(id);
+    try {
+      await db.tx(null, async (tx) => claims.release(tx, keys, to));
+    } catch (error) {
+      log.warn("tasks cannot be given to other nodes yet", { tasks: keys.length, error });
+    }
+  }
+
+  /** Readers go on where the task goes on. */
+  #endReading(id: string): void {
+    const { hub } = this.#parts;
+    hub.find(id)?.close(null);
+    hub.close(id);
+  }
+}

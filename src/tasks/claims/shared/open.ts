@@ -1,0 +1,56 @@
+import type { RunningCalls } from "../../../gate/direct/running-calls.ts";
+import type { Nodes } from "../../../nodes/nodes.ts";
+import type { Db } from "../../../store/db.ts";
+import type { TaskParts } from "../../parts.ts";
+import type { ClaimedWork, OtherNodes } from "../claimed-work.ts";
+import type { TaskClaims } from "../claims.ts";
+import { SharedClaims } from "./claim-rows.ts";
+import { SharedWork } from "./shared-work.ts";
+
+export interface OpenClaimsParts extends Pick<TaskParts, "db" | "workspaces" | "clock" | "log"> {
+  readonly nodes: Nodes;
+  readonly direct: { readonly running: Pick<RunningCalls, "stopAgent" | "stopWorkspace"> };
+}
+
+/** How this node shares tasks and background responses with others. */
+export interface OpenClaims {
+  readonly claims: TaskClaims;
+  readonly otherNodes: OtherNodes;
+  /** Adds work of this node that others may take over. MUST be called before the tasks are started. */
+  add(work: ClaimedWork): void;
+}
+
+const HAS_OPEN = "SELECT 1 FROM tasks WHERE workspace_id = $1 AND finished_at IS NULL";
+
+export function openSharedClaims({ db, nodes, workspaces, direct, clock, log }: OpenClaimsParts): OpenClaims {
+  const claims = new SharedClaims(db, nodes);
+  const { running } = direct;
+  const otherNodes = new SharedWork({
+    ...{ claims, nodes, workspaces, clock, log },
+    hasOpenTasks: (workspaceId, agentId) => hasOpenTasks(db, workspaceId, agentId),
+    stopped: () => stopped(db),
+    endCalls(workspaceId, agentId) {
+      if (agentId === null) running.stopWorkspace(workspaceId);
+      else running.stopAgent(workspaceId, agentId);
+    },
+  });
+  return { claims, otherNodes, add: (work) => otherNodes.add(work) };
+}
+
+async function hasOpenTasks(db: Db, workspaceId: number, agentId: number | null): Promise<boolean> {
+  const found =
+    agentId === null
+      ? await db.get(`${HAS_OPEN} LIMIT 1`, [workspaceId])
+      : await db.get(`${HAS_OPEN} AND agent_id = $2 LIMIT 1`, [workspaceId, agentId]);
+  return found !== undefined;
+}
+
+/** There are few of them, and both tables are small. */
+function stopped(
+  db: Db,
+): Promise<readonly { readonly workspaceId: number; readonly agentId: number | null }[]> {
+  return db.all(
+    `SELECT workspace_id AS "workspaceId", id AS "agentId" FROM agents WHERE status = 'stopped'
+     UNION ALL SELECT id, NULL FROM workspaces WHERE status = 'stopped'`,
+  );
+}

@@ -1,0 +1,285 @@
+import { type Clock, pause } from "../../../base/clock.ts";
+import { Locks } from "../../../base/locks.ts";
+import type { Log } from "../../../base/log.ts";
+import type { BusMessage } from "../../../nodes/bus.ts";
+import type { Nodes } from "../../../nodes/nodes.ts";
+import { StoreUnavailable } from "../../../store/db.ts";
+import type { ClaimedWork, OtherNodes } from "../claimed-work.ts";
+import type { WorkKey } from "../claims.ts";
+import { type ClaimOwner, DUE, RELEASED, type SharedClaims } from "./claim-rows.ts";
+
+/** Asks the node that has a task to give it to the node `to`: `workspace`, `task`, `to`. */
+const HAND_OVER = "tasks.hand_over";
+/** The node `node` has taken a task: `workspace`, `task`, `node`. */
+const TAKEN = "tasks.taken";
+/** An agent, or a workspace if `agent` is null, was stopped: `workspace`, `agent`. */
+const STOPPED = "tasks.stopped";
+
+/** How many claims are taken over at once. */
+const ADOPT_AT_ONCE = 64;
+/** How long the node that has a task may take to give it away before it is taken by force. */
+const HAND_OVER_MS = 700;
+const LOOK_AGAIN_MS = 50;
+/** How long a resume waits for the ends of stopped tasks. */
+const ENDS_MS = 3_000;
+/** The key of the only lock: what this node takes over, it takes over one after the other. */
+const TAKING = 0;
+
+export interface SharedWorkParts {
+  readonly claims: SharedClaims;
+  readonly nodes: Pick<Nodes, "id" | "bus" | "beat" | "lost">;
+  /** Whether an agent, or a workspace, has open tasks. */
+  hasOpenTasks(workspaceId: number, agentId: number | null): Promise<boolean>;
+  /** The workspaces and agents that are stopped, as the store has them. */
+  stopped(): Promise<readonly { readonly workspaceId: number; readonly agentId: number | null }[]>;
+  /** Ends the calls outside of tasks of a stopped agent, or of a stopped workspace. */
+  endCalls(workspaceId: number, agentId: number | null): void;
+  readonly workspaces: { list(): readonly { readonly id: number }[] };
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * What nodes do with each other's tasks and background responses. Messages only make it quick: whatever they miss is found
+ * in the store with the next beat, and what must never happen is prevented by the claims.
+ */
+export class SharedWork implements OtherNodes {
+  readonly #parts: SharedWorkParts;
+  readonly #kinds: ClaimedWork[] = [];
+  readonly #locks = new Locks();
+  /** What was taken over but could not be continued, because its ledger was changed. */
+  readonly #refused = new Set<string>();
+  /** Claims of this node that it did not know at the last beat, and work that it had no claim on. */
+  #unknown: ReadonlySet<string> = new Set();
+  #missing: ReadonlySet<string> = new Set();
+  /** Tasks that others have queued again and this node has not resumed yet. */
+  readonly #due = new Map<string, WorkKey>();
+  #isServing = false;
+  #beating: Promise<void> | null = null;
+  #isBeatDue = false;
+  /** Wakes those that wait for a task. */
+  #moved = new AbortController();
+
+  constructor(parts: SharedWorkParts) {
+    const { nodes } = parts;
+    this.#parts = parts;
+    nodes.lost.listen(() => this.#forgetAll());
+    nodes.beat.listen(() => this.#beat());
+    nodes.bus.missed.listen(() => this.#beat());
+    nodes.bus.listen(RELEASED, () => {
+      this.#wake();
+      this.#beat();
+    });
+    nodes.bus.listen(TAKEN, (message) => {
+      if (message.node !== nodes.id) this.#on(message, (work, key) => this.#forgetTaken(work, key));
+    });
+    nodes.bus.listen(DUE, (message) => {
+      if (message.node === nodes.id) this.#on(message, (work, key) => work.resume(key.workspaceId, key.id));
+    });
+    nodes.bus.listen(HAND_OVER, (message) => {
+      const { to } = message;
+      if (typeof to !== "string" || to === nodes.id) return;
+      this.#on(message, (work, key) => work.handOver(key.workspaceId, key.id, to));
+    });
+    nodes.bus.listen(STOPPED, ({ workspace, agent }) => {
+      if (typeof workspace === "number") void this.#endStopped(workspace, Number(agent) || null);
+    });
+  }
+
+  /** Adds work of another kind. MUST precede `start`. */
+  add(work: ClaimedWork): void {
+    this.#kinds.push(work);
+  }
+
+  async start(): Promise<void> {
+    const { claims, workspaces } = this.#parts;
+    for (const { id } of workspaces.list()) await claims.restore(id);
+    this.#isServing = true;
+    await this.#adoptAll();
+  }
+
+  stop(): void {
+    this.#isServing = false;
+  }
+
+  async bring(workspaceId: number, id: string): Promise<void> {
+    const { claims, nodes, clock } = this.#parts;
+    const key = { workspaceId, id };
+    if (this.#workOf(id)?.knows(workspaceId, id)) return;
+    const message = { workspace: workspaceId, task: id, to: nodes.id };
+    nodes.bus.send(HAND_OVER, message, { isUrgent: true });
+    const until = clock.monotonic() + HAND_OVER_MS;
+    for (;;) {
+      const owner = await claims.owner(key);
+      if (!owner) return;
+      const isLate = clock.monotonic() >= until;
+      if (owner.nodeId === nodes.id || !owner.isAlive || isLate) {
+        await this.#locks.run(TAKING, () => this.#takeOver(key, owner));
+        return;
+      }
+      await pause(LOOK_AGAIN_MS, clock, this.#moved.signal).catch(() => {});
+    }
+  }
+
+  tellStopped(workspaceId: number, agentId: number | null): void {
+    this.#parts.nodes.bus.send(STOPPED, { workspace: workspaceId, agent: agentId }, { isUrgent: true });
+  }
+
+  async endsWritten(workspaceId: number, agentId: number | null): Promise<void> {
+    const { clock, hasOpenTasks } = this.#parts;
+    const until = clock.monotonic() + ENDS_MS;
+    for (let isTold = false; await hasOpenTasks(workspaceId, agentId); isTold = true) {
+      if (!isTold) this.tellStopped(workspaceId, agentId);
+      if (clock.monotonic() >= until) {
+        throw new StoreUnavailable("the ends of stopped tasks cannot be written yet");
+      }
+      await pause(LOOK_AGAIN_MS, clock, new AbortController().signal);
+    }
+  }
+
+  async #takeOver(key: WorkKey, owner: ClaimOwner): Promise<void> {
+    const { claims, nodes } = this.#parts;
+    const work = this.#workOf(key.id);
+    if (!work || work.knows(key.workspaceId, key.id)) return;
+    if (owner.nodeId !== nodes.id) {
+      if (!(await claims.take(key, owner))) return;
+      this.#tellTaken(key);
+    }
+    await this.#continue([key]);
+  }
+
+  #tellTaken({ workspaceId, id }: WorkKey): void {
+    const { bus, id: node } = this.#parts.nodes;
+    bus.send(TAKEN, { workspace: workspaceId, task: id, node }, { isUrgent: true });
+  }
+
+  /** The message may be late, and this node may have the claim again. */
+  async #forgetTaken(work: ClaimedWork, key: WorkKey): Promise<void> {
+    const owner = await this.#parts.claims.owner(key);
+    if (owner?.nodeId !== this.#parts.nodes.id) work.forget(key.workspaceId, key.id);
+  }
+
+  /** Looks after everything that messages may have missed. One look follows another, and none runs beside another. */
+  #beat(): void {
+    if (!this.#isServing) return;
+    this.#isBeatDue = true;
+    this.#beating ??= this.#look().finally(() => {
+      this.#beating = null;
+    });
+  }
+
+  async #look(): Promise<void> {
+    while (this.#isBeatDue) {
+      this.#isBeatDue = false;
+      try {
+        await this.#adoptAll();
+        await this.#resumeDue();
+        await this.#compare();
+        await this.#endAllStopped();
+      } catch (error) {
+        // It is tried again with the next beat.
+        if (!(error instanceof StoreUnavailable)) {
+          this.#parts.log.error("the tasks of this node cannot be compared with the store", { error });
+        }
+      }
+    }
+  }
+
+  async #adoptAll(): Promise<void> {
+    const { claims, log } = this.#parts;
+    let adopted = 0;
+    while (this.#isServing) {
+      const count = await this.#locks.run(TAKING, async () => {
+        const keys = await claims.adopt(ADOPT_AT_ONCE);
+        await this.#continue(keys);
+        return keys.length;
+      });
+      adopted += count;
+      if (count < ADOPT_AT_ONCE) break;
+    }
+    if (adopted > 0) log.info("tasks of nodes that have left were taken over", { tasks: adopted });
+  }
+
+  /** Continues what this node has just claimed. MUST run under the lock. */
+  async #continue(keys: readonly WorkKey[]): Promise<void> {
+    for (const work of this.#kinds) {
+      const own = keys.filter(({ workspaceId, id }) => work.names(id) && !work.knows(workspaceId, id));
+      for (const [workspaceId, group] of Map.groupBy(own, (key) => key.workspaceId)) {
+        const ids = group.map(({ id }) => id);
+        for (const id of await work.adopt(workspaceId, ids)) this.#refused.add(id);
+      }
+    }
+  }
+
+  async #resumeDue(): Promise<void> {
+    for (const key of await this.#parts.claims.takeDue()) this.#due.set(key.id, key);
+    for (const { workspaceId, id } of [...this.#due.values()]) {
+      await this.#workOf(id)?.resume(workspaceId, id);
+      this.#due.delete(id);
+    }
+  }
+
+  /**
+   * Compares the claims with what this node knows, if their numbers differ. Only a difference that was there at the last
+   * beat as well counts: work may just have begun or ended.
+   */
+  async #compare(): Promise<void> {
+    const { claims } = this.#parts;
+    const known = this.#kinds.reduce((sum, { size }) => sum + size, 0);
+    if ((await claims.count()) === known) {
+      this.#unknown = new Set();
+      this.#missing = new Set();
+      return;
+    }
+    await this.#locks.run(TAKING, async () => {
+      const own = await claims.own();
+      const ids = new Set(own.map(({ id }) => id));
+      const unknown = own.filter(
+        ({ workspaceId, id }) => !this.#refused.has(id) && !this.#workOf(id)?.knows(workspaceId, id),
+      );
+      await this.#continue(unknown.filter(({ id }) => this.#unknown.has(id)));
+      this.#unknown = new Set(unknown.map(({ id }) => id));
+      const missing = this.#kinds.flatMap((work) => work.all().filter(({ id }) => !ids.has(id)));
+      for (const { workspaceId, id } of missing) {
+        if (this.#missing.has(id)) this.#workOf(id)?.forget(workspaceId, id);
+      }
+      this.#missing = new Set(missing.map(({ id }) => id));
+    });
+  }
+
+  /** A stop's message may have been missed. */
+  async #endAllStopped(): Promise<void> {
+    for (const { workspaceId, agentId } of await this.#parts.stopped()) {
+      await this.#endStopped(workspaceId, agentId);
+    }
+  }
+
+  async #endStopped(workspaceId: number, agentId: number | null): Promise<void> {
+    this.#parts.endCalls(workspaceId, agentId);
+    await Promise.all(this.#kinds.map((work) => work.endStopped(workspaceId, agentId)));
+  }
+
+  #forgetAll(): void {
+    for (const work of this.#kinds) {
+      for (const { workspaceId, id } of work.all()) work.forget(workspaceId, id);
+    }
+  }
+
+  #on({ workspace, task }: BusMessage, act: (work: ClaimedWork, key: WorkKey) => void | Promise<void>): void {
+    if (typeof workspace !== "number" || typeof task !== "string") return;
+    const work = this.#workOf(task);
+    if (!work?.knows(workspace, task)) return;
+    Promise.resolve(act(work, { workspaceId: workspace, id: task })).catch((error: unknown) => {
+      this.#parts.log.warn("a message of another node could not be acted on", { task, error });
+    });
+  }
+
+  #workOf(id: string): ClaimedWork | undefined {
+    return this.#kinds.find((work) => work.names(id));
+  }
+
+  #wake(): void {
+    this.#moved.abort();
+    this.#moved = new AbortController();
+  }
+}
