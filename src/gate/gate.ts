@@ -19,7 +19,7 @@ import { Call } from "./call.ts";
 import type { LimitNotices } from "./notices.ts";
 import { outcomeOf, rateLimited, toProblem } from "./problems.ts";
 import type { RefusedCallers } from "./refused.ts";
-import { type RequestLimit, RequestLimiter } from "./requests.ts";
+import type { RequestLimit, RequestLimiter } from "./requests.ts";
 import { invalidToken, requireRights, unauthenticated } from "./rights.ts";
 import type { LateRecords } from "./unwritten-decisions.ts";
 
@@ -127,6 +127,7 @@ export interface GateDependencies {
   readonly sessions: Pick<Sessions, "authenticate" | "lastKnown">;
   readonly links: Pick<SignInLinks, "find">;
   readonly workspaces: Workspaces;
+  readonly limiter: RequestLimiter;
   readonly notices: LimitNotices;
   readonly refused: RefusedCallers;
   readonly late: LateRecords;
@@ -135,8 +136,8 @@ export interface GateDependencies {
 }
 
 export function createGate(parts: GateDependencies): Gate {
-  const { db, bus, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log } = parts;
-  const limiter = new RequestLimiter();
+  const { db, bus, ledger, tokens, sessions, links, workspaces, limiter, notices, refused, late, clock, log } =
+    parts;
 
   /** Avoid needless awaits here: each costs a busy server about 1 µs per call. */
   function authenticate(credential: Credential): Caller | undefined | Promise<Caller | undefined> {
@@ -181,8 +182,12 @@ export function createGate(parts: GateDependencies): Gate {
     return credential.kind === "session" ? sessions.lastKnown(credential.secret) : undefined;
   }
 
-  function takeLimit(caller: Caller): RequestLimit {
-    return limiter.take(workspaces.get(caller.workspaceId), clock.monotonic());
+  /** A Promise only if other nodes have to be asked. */
+  function takeLimit(
+    caller: Caller,
+    { urgent = false }: Pick<Operation, "urgent"> = {},
+  ): RequestLimit | Promise<RequestLimit> {
+    return limiter.take(workspaces.get(caller.workspaceId), clock.monotonic(), !urgent);
   }
 
   /**
@@ -270,19 +275,19 @@ export function createGate(parts: GateDependencies): Gate {
     }
   }
 
-  /** Counts the rest of a request's calls after one that exceeds the limit, unless that one is refused. */
+  /** Counts the rest of a request's calls after one that exceeds the limit or waits, unless that one is refused. */
   async function countBeyond(
     origin: CallOrigin,
     caller: Caller,
-    exceeded: RequestLimit,
+    first: RequestLimit | Promise<RequestLimit>,
     left: number,
   ): Promise<LimitResult> {
-    let limit = exceeded;
+    let limit = await first;
     for (let counted = 0; ; counted++) {
       const over = await overLimit(origin, {}, caller, limit);
       if (over) return over;
       if (counted === left) return { ok: true, limit };
-      limit = takeLimit(caller);
+      limit = await takeLimit(caller);
     }
   }
 
@@ -297,7 +302,7 @@ export function createGate(parts: GateDependencies): Gate {
     const { requestId, channel, via } = origin;
     const count = async () => {
       if (!isLimited(origin)) return;
-      limit = takeLimit(caller);
+      limit = await takeLimit(caller, operation);
       if (!limit.exceeded || !(await refuses(operation, caller))) return;
       throw rateLimited(limit, { isRecorded: false });
     };
@@ -323,7 +328,7 @@ export function createGate(parts: GateDependencies): Gate {
         // A changed ledger can still be appended to, so a call that could not be answered is recorded.
         const isWritable = problem.code !== "ledger_unavailable" || error instanceof LedgerChanged;
         const isUncounted = operation.counted !== true && limit === null && isLimited(origin);
-        if (isUncounted) limit = takeLimit(caller);
+        if (isUncounted) limit = await takeLimit(caller, operation);
         if (ledgerSeq === null && isWritable) {
           const over = isUncounted && limit ? await overLimit(origin, operation, caller, limit) : null;
           if (over) return over;
@@ -346,7 +351,8 @@ export function createGate(parts: GateDependencies): Gate {
       if (operation.counted !== true || !isLimited(origin)) {
         return perform(operation, origin, { caller, limit: null }, handle);
       }
-      const limit = takeLimit(caller);
+      const taken = takeLimit(caller, operation);
+      const limit = taken instanceof Promise ? await taken : taken;
       if (limit.exceeded) {
         const over = await overLimit(origin, operation, caller, limit);
         if (over) return over;
@@ -362,8 +368,11 @@ export function createGate(parts: GateDependencies): Gate {
       let limit: RequestLimit | null = null;
       if (!isLimited(origin)) return { ok: true, limit };
       for (let counted = 1; counted <= calls; counted++) {
-        limit = takeLimit(caller);
-        if (limit.exceeded) return countBeyond(origin, caller, limit, calls - counted);
+        const taken = takeLimit(caller);
+        if (taken instanceof Promise || taken.exceeded) {
+          return countBeyond(origin, caller, taken, calls - counted);
+        }
+        limit = taken;
       }
       return { ok: true, limit };
     },

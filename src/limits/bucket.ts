@@ -21,6 +21,14 @@ export interface BucketResult {
   readonly retrySeconds: number;
 }
 
+/** When a bucket is full again, and has its next token. */
+export function timesOf(available: number, rule: BucketRule): Pick<BucketResult, "resetSeconds" | "retrySeconds"> {
+  return {
+    resetSeconds: Math.ceil((rule.capacity - available) / rule.perSecond),
+    retrySeconds: available >= 1 ? 0 : Math.ceil((1 - available) / rule.perSecond),
+  };
+}
+
 export function fullBucket(rule: BucketRule, now: number): Bucket {
   return { available: rule.capacity, at: now };
 }
@@ -44,7 +52,8 @@ export function left(bucket: Bucket, rule: BucketRule, now: number): number {
   return Math.floor(filledUp(bucket, rule, now));
 }
 
-function filledUp(bucket: Bucket, rule: BucketRule, now: number): number {
+/** The tokens of a bucket now. */
+export function filledUp(bucket: Bucket, rule: BucketRule, now: number): number {
   const elapsed = Math.max(0, now - bucket.at);
   return Math.min(rule.capacity, bucket.available + (elapsed / 1000) * rule.perSecond);
 }

@@ -24,6 +24,7 @@ beforeEach(async () => {
   upstream = startScriptedMcp(["paid"]);
   stage = await startStage({
     dataDir: disk.path,
+    isOnFiles: true,
     clock,
     tiers: { 1: ["a"], 2: ["free"] },
     prices: { a: [0, 1] },

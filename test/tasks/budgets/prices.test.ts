@@ -116,7 +116,7 @@ test("a lost call costs its reservation at all five prices, and the ledger verif
   const directories = [mkdtempSync(join(tmpdir(), "gatehouse-prices-"))];
   const yaml = `providers:\n  up: { kind: openai-compatible, base_url: "${model.url}" }\ntiers:\n  1: { models: [up/detailed] }\n${DETAILED}\n`;
   const [first = ""] = directories;
-  let gateway = await startGateway({ yaml, dataDir: first });
+  let gateway = await startGateway({ yaml, dataDir: first, isOnFiles: true });
   await gateway.agent("budgeted", { budget: { credits_per_day: 1_000 } });
   const hold = held();
   model.script("detailed", hold.script);
@@ -127,7 +127,7 @@ test("a lost call costs its reservation at all five prices, and the ledger verif
   directories.push(copy);
   await gateway.stop();
   model.script("detailed", { chunks: ["ok"], usage: { prompt_tokens: 10, completion_tokens: 10 } });
-  gateway = await startGateway({ yaml, dataDir: copy });
+  gateway = await startGateway({ yaml, dataDir: copy, isOnFiles: true });
   expect(await ended(gateway, id)).toMatchObject({ status: "succeeded" });
   const entries = await ledger(gateway);
   const lost = entries.find(({ code }) => code === "interrupted");

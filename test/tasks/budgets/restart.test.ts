@@ -27,7 +27,7 @@ beforeEach(async () => {
   const prices = { a: [1, 1] } as const;
   yaml = yamlOf(model.url, { tiers: { 1: ["a"], 2: ["free"] }, prices, more: 'tools: { "up.paid": 0.25 }' });
   directories = [directory()];
-  gateway = await startGateway({ yaml, dataDir: directories[0] ?? "" });
+  gateway = await startGateway({ yaml, dataDir: directories[0] ?? "", isOnFiles: true });
   await addConnector(gateway, "up", upstream.url);
 });
 afterEach(async () => {
@@ -41,13 +41,13 @@ function directory(): string {
   return mkdtempSync(join(tmpdir(), "gatehouse-budget-"));
 }
 
-/** Starts another process with exactly what is on disk at this moment. */
+/** Starts another process with exactly what is on disk at this moment: a copy of the files. */
 async function crash(): Promise<void> {
   const copy = directory();
   cpSync(directories.at(-1) ?? "", copy, { recursive: true });
   directories.push(copy);
   await gateway.stop();
-  gateway = await startGateway({ yaml, dataDir: copy });
+  gateway = await startGateway({ yaml, dataDir: copy, isOnFiles: true });
 }
 
 test("a model call interrupted by a crash is charged what was expected, with or without a budget", async () => {
@@ -138,7 +138,7 @@ test("an approved call that is waiting for budget when the gateway stops is made
   expect(upstream.calls).toHaveLength(0);
   upstream.answer(() => ({ content: [{ type: "text", text: "done" }] }));
   model.script("a", worth(100));
-  gateway = await startGateway({ yaml, dataDir: directories.at(-1) ?? "" });
+  gateway = await startGateway({ yaml, dataDir: directories.at(-1) ?? "", isOnFiles: true });
   const task = await ended(gateway, asked?.task ?? "");
   expect(task).toMatchObject({ status: "succeeded", output: "done", credits_consumed: 0.25 });
   expect((await ended(gateway, out)).status).toBe("succeeded");
