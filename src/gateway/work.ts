@@ -39,7 +39,7 @@ export type Work = Awaited<ReturnType<typeof openWork>>;
 export async function openWork(
   config: Config,
   { clock, random, ids, log }: Platform,
-  { db, files, index, secretKey }: Store,
+  { db, files, index, nodes, secretKey }: Store,
   { workspaces, ledgers, announcements, histories }: Evidence,
   { agents, tokens, notices, budgets, gate }: GateParts,
   { main, vaultWorker, plan, listening }: WorkOptions,
@@ -56,7 +56,7 @@ export async function openWork(
   const embedding = await openEmbedding({ config, db, clock, random, log });
   const { embedder, formerEmbedder } = embedding;
   const vault = await openVault({
-    ...{ db, clock, ids, log, random, forgetting, main, embedder, formerEmbedder },
+    ...{ db, nodes, clock, ids, log, random, forgetting, main, embedder, formerEmbedder },
     ...{ index, program: vaultWorker, reading: config.vault },
   });
   const direct = openDirectCalls(db, clock, log);

@@ -8,7 +8,17 @@ import { createDatabase, missingPostgres, type TestDatabase } from "../../suppor
 import { outcomes } from "../support.ts";
 
 /** What only a store with several nodes has. */
-const OF_NODES = ["commit_marks", "gatehouse_schema", "ledger_tails", "node_leases", "nodes", "sealed_keys"];
+const OF_NODES = [
+  "commit_marks",
+  "gatehouse_schema",
+  "ledger_tails",
+  "node_leases",
+  "nodes",
+  "sealed_keys",
+  "vault_claims",
+  "vault_vector_segments",
+  "vault_vectors",
+];
 
 /** What only a store with one node has: the heads of all ledgers, signed together. */
 const OF_ONE_NODE = ["ledger_heads", "ledger_node_heads"];
