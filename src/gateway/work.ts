@@ -56,7 +56,7 @@ export async function openWork(
   const embedding = await openEmbedding({ config, db, clock, random, log });
   const { embedder, formerEmbedder } = embedding;
   const vault = await openVault({
-    ...{ db, clock, ids, log, random, forgetting, main, embedder, formerEmbedder },
+    ...{ db, nodes, clock, ids, log, random, forgetting, main, embedder, formerEmbedder },
     ...{ index, program: vaultWorker, reading: config.vault },
   });
   const direct = openDirectCalls(db, clock, log);

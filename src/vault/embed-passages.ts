@@ -2,7 +2,7 @@ import { takeWholeTurn } from "../base/inflow.ts";
 import { type Embedder, EmbeddingFailed, type EmbedOptions } from "../models/embed/embedder.ts";
 import type { Sql } from "../store/db.ts";
 import type { VaultParts } from "./parts.ts";
-import { vectorOfEqual } from "./rows/vec0.ts";
+import type { PassageLocation } from "./rows/vector-store.ts";
 import { embeddedText } from "./terms/embedded-text.ts";
 
 /** Lookups of equal passages before other calls get a turn: each blocks the event loop for about 30 µs. */
@@ -17,13 +17,9 @@ export interface PassageToEmbed {
 }
 
 export interface EmbeddingParts {
-  readonly db: Pick<Sql, "get">;
+  readonly db: Pick<Sql, "all" | "get">;
   readonly spaces: Pick<VaultParts["spaces"], "written">;
-}
-
-export interface PassageLocation {
-  readonly workspaceId: number;
-  readonly scope: string;
+  readonly vectors: Pick<VaultParts["vectors"], "ofEqual">;
 }
 
 /**
@@ -33,30 +29,37 @@ export interface PassageLocation {
  * @throws EmbeddingFailed
  */
 export async function vectorsOf(
-  { db, spaces }: EmbeddingParts,
+  { db, spaces, vectors }: EmbeddingParts,
   embedder: Embedder,
   place: PassageLocation,
   wanted: readonly PassageToEmbed[],
   signal: AbortSignal,
 ): Promise<readonly (Float32Array | null)[]> {
   const space = spaces.written.find(({ name }) => name === embedder.space);
+  const byName = new Map(wanted.map((passage) => [nameOf(passage), passage]));
   const byHash = new Map<string, Float32Array | null>();
   const asked = new Map<string, string>();
-  for (const [index, { hash, title, text }] of wanted.entries()) {
-    const name = Buffer.from(hash).toString("base64");
-    if (byHash.has(name) || asked.has(name)) continue;
-    const known = space && space.dimensions > 0 && (await vectorOfEqual(db, space, place, hash));
-    if (known) byHash.set(name, known);
-    else asked.set(name, embeddedText(title, text));
-    if (index % LOOKS_AT_ONCE === LOOKS_AT_ONCE - 1) {
-      const turn = takeWholeTurn(place.workspaceId);
-      if (turn) await turn;
+  const passages = [...byName];
+  for (let from = 0; from < passages.length; from += LOOKS_AT_ONCE) {
+    const slice = passages.slice(from, from + LOOKS_AT_ONCE);
+    const hashes = slice.map(([, { hash }]) => hash);
+    const known = space && space.dimensions > 0 ? await vectors.ofEqual(db, space, place, hashes) : [];
+    for (const [index, [name, { title, text }]] of slice.entries()) {
+      const vector = known[index];
+      if (vector) byHash.set(name, vector);
+      else asked.set(name, embeddedText(title, text));
     }
+    const turn = slice.length === LOOKS_AT_ONCE && takeWholeTurn(place.workspaceId);
+    if (turn) await turn;
   }
   const { workspaceId } = place;
   const made = await ask(embedder, [...asked.values()], { workspaceId, signal });
   for (const [index, name] of [...asked.keys()].entries()) byHash.set(name, made[index] ?? null);
-  return wanted.map(({ hash }) => byHash.get(Buffer.from(hash).toString("base64")) ?? null);
+  return wanted.map((passage) => byHash.get(nameOf(passage)) ?? null);
+}
+
+function nameOf({ hash }: PassageToEmbed): string {
+  return Buffer.from(hash).toString("base64");
 }
 
 async function ask(

@@ -12,7 +12,7 @@ import {
 import { documentOf, PER_DOCUMENT } from "./rows/keys.ts";
 import { cutPages, pageKeys, type TextPage } from "./rows/pages.ts";
 import { VEC_ENTRY, vectorTable } from "./rows/vector-table.ts";
-import { type Scored, TopK } from "./search/top-k.ts";
+import { byScore, type Scored, TopK } from "./search/top-k.ts";
 
 /** Small, because data that is read often is kept in the segments. */
 const PAGE_CACHE_KB = 4_096;
@@ -144,6 +144,18 @@ class SqliteState implements IndexState {
       )
       .all(bytesOf(vector), JSON.stringify(passages));
     return new Map(rows.map(({ key, distance }) => [key, 1 - distance]));
+  }
+
+  async nearestOf(
+    question: SpaceVector,
+    _: readonly number[],
+    limit: number,
+    passages: readonly number[],
+  ): Promise<Scored[]> {
+    return [...(await this.similarities(question, passages))]
+      .map(([key, score]) => ({ key, score }))
+      .sort(byScore)
+      .slice(0, limit);
   }
 
   /** If passages that are not shown are among the nearest, more are requested. */

@@ -8,10 +8,10 @@ export interface SegmentPlace {
   readonly scopeId: number;
 }
 
-/** The segments inside a caller's boundary, or those of one scope. */
+/** The segments inside a caller's boundary, or those of one scope: with words, or with copies of a space's vectors. */
 export type SegmentRange =
   | { readonly workspaceId: number; readonly boundary: Boundary }
-  | { readonly scopeId: number };
+  | { readonly scopeId: number; readonly space: number | null };
 
 /** A question's vector in a space. */
 export interface SpaceVector {
@@ -56,6 +56,13 @@ export interface IndexState {
     limit: number,
     isShown: (passage: number) => boolean,
   ): Promise<Scored[]>;
+  /** The nearest of those passages that have a vector in the space, best first. All of them are in these scopes. */
+  nearestOf(
+    question: SpaceVector,
+    scopes: readonly number[],
+    limit: number,
+    passages: readonly number[],
+  ): Promise<Scored[]>;
   /** When the documents of these passages were written, in milliseconds. */
   updatedAt(passages: readonly number[]): Promise<Map<number, number>>;
   passages(passages: readonly number[]): Promise<Map<number, StoredPassage>>;
@@ -65,7 +72,7 @@ export interface IndexState {
 export interface IndexStore {
   /**
    * Runs `work` on one state of the index. `work` MUST await nothing but that state, and MUST be done before the next
-   * `read`.
+   * `read`. It may run again, on another state, if the connection to the store was lost.
    * @throws IndexUnreadable
    */
   read<Result>(work: (state: IndexState) => Promise<Result>): Promise<Result>;

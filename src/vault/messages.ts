@@ -118,10 +118,14 @@ export interface SegmentChange {
 export interface RemoveDocumentRequest {
   readonly scopeId: number;
   readonly document: number;
+  /** The space whose copies are meant; null for the segments with words. */
+  readonly space: number | null;
 }
 
 export interface CompactRequest {
   readonly scopeId: number;
+  /** See `RemoveDocumentRequest`. */
+  readonly space: number | null;
   /** Whether no document has been added for a while. */
   readonly isQuiet: boolean;
 }

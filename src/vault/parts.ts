@@ -8,8 +8,10 @@ import type { Embedder } from "../models/embed/embedder.ts";
 import type { Db, Tx } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import type { DocumentReading } from "./reading/reading.ts";
+import type { Claims } from "./rows/claims.ts";
 import type { Hashes } from "./rows/hashes.ts";
 import type { Spaces } from "./rows/spaces.ts";
+import type { VectorStore } from "./rows/vector-store.ts";
 import type { WorkerThreads } from "./worker-threads.ts";
 
 /** A change of a document. A moved document is deleted at its old scope and written at the new one. */
@@ -28,9 +30,12 @@ export interface VaultParts {
   readonly log: Log;
   readonly forgetting: Forgetting;
   readonly spaces: Spaces;
+  readonly vectors: VectorStore;
+  readonly claims: Claims;
   readonly hashes: Hashes;
   /** Null: `builtin/lexical`, which the workers compute themselves. */
   readonly embedder: Embedder | null;
+  /** Of workspaces: this node's own changes of segments need not race each other. */
   readonly locks: Locks;
   /** Emits each written or deleted document, once that is on disk. */
   readonly changed: Signal<DocumentChange>;

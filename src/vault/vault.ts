@@ -7,13 +7,16 @@ import type { Log } from "../base/log.ts";
 import { Signal } from "../base/signal.ts";
 import type { VaultSettings } from "../config/config.ts";
 import { type Embedder, EmbeddingFailed } from "../models/embed/embedder.ts";
+import type { Nodes } from "../nodes/nodes.ts";
 import { JobOverLimit } from "../reading/job-errors.ts";
 import type { Db } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { CharactersUnderWay } from "./characters-under-way.ts";
 import type { VaultDocument } from "./document.ts";
 import type { IndexLocation, Metadata, SearchAnswer, SearchRequest, VectorQuestion } from "./messages.ts";
+import { openRows } from "./open-rows.ts";
 import type { Commit, DocumentChange, VaultParts } from "./parts.ts";
+import { repeatIfRaced } from "./raced.ts";
 import { DocumentReading } from "./reading/reading.ts";
 import { findDocument, findScope, hideDocument, listDocuments, readText } from "./rows/documents.ts";
 import { openHashes } from "./rows/hashes.ts";
@@ -21,8 +24,11 @@ import { listScopes, type VaultScope } from "./rows/scopes.ts";
 import { type Space, Spaces } from "./rows/spaces.ts";
 import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./terms/lexical.ts";
 import { Filler } from "./upkeep/backfill.ts";
-import { Compactor, Tidier } from "./upkeep/compactor.ts";
+import { Compactor } from "./upkeep/compactor.ts";
 import { Remover } from "./upkeep/remover.ts";
+import { SharedUpkeep } from "./upkeep/shared-upkeep.ts";
+import { Tidier } from "./upkeep/tidier.ts";
+import { ownUpkeep } from "./upkeep/upkeep.ts";
 import { WorkerThreads } from "./worker-threads.ts";
 import { type DescribeWrite, type WriteRequest, type WriteResult, writeDocument } from "./write.ts";
 
@@ -45,6 +51,8 @@ const MERGE_CACHE_BYTES = 8 * 1024 * 1024;
 
 export interface VaultOptions {
   readonly db: Db;
+  /** This process among those that share the store. */
+  readonly nodes: Nodes;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Log;
@@ -119,9 +127,10 @@ export interface Vault {
 }
 
 export async function openVault(options: VaultOptions): Promise<Vault> {
-  const { db, clock, ids, log, forgetting, embedder, index, program, main } = options;
+  const { db, nodes, clock, ids, log, forgetting, embedder, index, program, main } = options;
   const changed = new Signal<DocumentChange>();
-  const spaces = new Spaces(db, clock, index.engine === "sqlite" && index.extension !== null);
+  const { vectors, claims, keys, spaceLocks } = await openRows(db, index, nodes);
+  const spaces = new Spaces({ db, clock, vectors, locks: spaceLocks });
   const hashes = await openHashes(db, options.random);
   const setup = { index };
   const searcher = new WorkerThreads({
@@ -152,6 +161,8 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     log,
     forgetting,
     spaces,
+    vectors,
+    claims,
     hashes,
     embedder,
     locks: new Locks(),
@@ -160,15 +171,20 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     reading,
     merger,
   };
-  await spaces.open(embedder?.space ?? LEXICAL_SPACE, embedder ? 0 : LEXICAL_DIMENSIONS);
+  const configured = await spaces.open(embedder?.space ?? LEXICAL_SPACE, embedder ? 0 : LEXICAL_DIMENSIONS);
   const former = await formerOf(spaces.active);
   const compactor = new Compactor(parts);
   const tidier = new Tidier(parts);
   const remover = new Remover(parts, (scopeId, passages) => tidier.freed(scopeId, passages));
-  const filler = new Filler(parts, embedderOf);
-  let lastKey = await highestKey(db);
+  // Copies of new vectors are merged like other segments.
+  const added = (workspaceId: number, scopeId: number) => upkeep.added(workspaceId, scopeId);
+  const filler = new Filler(parts, embedderOf, vectors.segments ? added : undefined);
+  const upkeepParts = { remover, compactor, filler };
+  const upkeep = nodes.isShared
+    ? new SharedUpkeep({ ...upkeepParts, nodes, spaces, configured, log })
+    : ownUpkeep(upkeepParts);
   const underWay = new CharactersUnderWay();
-  const writeParts = { ...parts, remover, filler, newKey: () => ++lastKey };
+  const writeParts = { ...parts, remover, filler, keys, waits: upkeep.waits.bind(upkeep) };
 
   /** While another model's space is being filled, the old model still answers if it is available. */
   async function formerOf(space: Space | undefined): Promise<Embedder | null> {
@@ -194,7 +210,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
 
   /** Null if vectors cannot be searched now. Words still are. */
   async function vectorsFor({ workspaceId, query }: SearchOptions): Promise<VectorQuestion | null> {
-    const space = spaces.active;
+    const space = await spaces.searched();
     if (!space || space.dimensions === 0 || !spaces.isAvailable) return null;
     if (space.name === LEXICAL_SPACE) return { space: space.id, vector: null };
     const asked = embedderOf(space);
@@ -221,14 +237,9 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
 
   return {
     changed,
-    async start() {
-      await remover.start();
-      await compactor.start();
-      filler.start();
-    },
+    start: () => upkeep.start(),
     async stop() {
-      await filler.stop();
-      await compactor.stop();
+      await upkeep.stop();
       await tidier.stop();
       for (const worker of [searcher, merger]) worker.stop();
       await reading.stop();
@@ -249,7 +260,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
       const written = await underWay.within(request, () =>
         writeDocument(writeParts, request, commit, announce),
       );
-      compactor.added(request.workspaceId, written.document.scopeId);
+      upkeep.added(request.workspaceId, written.document.scopeId);
       if (!written.isNew) forgetting.forgetSoon();
       return written;
     },
@@ -261,22 +272,21 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     },
     scopes: (workspaceId, boundary, limit, after) => listScopes(db, workspaceId, boundary, limit, after),
     async remove(workspaceId, boundary, id, commit) {
-      const removed = await parts.locks.run(workspaceId, async () => {
-        const document = await find(workspaceId, boundary, id);
-        const change = await merger.do(
-          "without",
-          { scopeId: document.scopeId, document: document.key },
-          { workspaceId },
-        );
-        await commit(async (tx, now) => {
-          if (!isInside(now, document.scope)) throw notThere(id);
-          const { scope } = document;
-          tx.onCommit(() => changed.emit({ workspaceId, id, scope, change: "deleted" }));
-          hideDocument(tx, document.key, change, document.scopeId);
-        });
-        return document;
-      });
-      await remover.remove(removed);
+      const removed = await repeatIfRaced(() =>
+        parts.locks.run(workspaceId, async () => {
+          const document = await find(workspaceId, boundary, id);
+          const { key, scopeId, scope } = document;
+          const change = await merger.do("without", { scopeId, document: key, space: null }, { workspaceId });
+          await commit(async (tx, now) => {
+            if (!isInside(now, scope)) throw notThere(id);
+            tx.onCommit(() => changed.emit({ workspaceId, id, scope, change: "deleted" }));
+            await hideDocument(tx, key, change, scopeId);
+            claims.add(tx, key);
+          });
+          return document;
+        }),
+      );
+      await remover.remove({ ...removed, workspaceId });
       await forgetting.forget();
     },
   };
@@ -284,10 +294,4 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
 
 function notThere(id: string): Problem {
   return new Problem("not_found", `There is no document ${JSON.stringify(id)}.`);
-}
-
-async function highestKey(db: Db): Promise<number> {
-  // Deleted documents count too: keys are never reused.
-  const row = await db.get<{ seq: number }>("SELECT MAX(key) AS seq FROM vault_documents");
-  return row?.seq ?? 0;
 }

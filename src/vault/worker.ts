@@ -89,14 +89,16 @@ function buffersOf(job: JobName, given: unknown): ArrayBuffer[] {
 /** On demand: a worker that prepares documents needs no index. */
 function open({ index: location }: WorkerSetup): OpenIndex {
   if (!location) throw new Error("this worker has no index");
-  index ??= { store: openIndex(location), cache: new SegmentCache() };
+  index ??= openIndex(location, new SegmentCache());
   return index;
 }
 
-function openIndex(location: IndexLocation): IndexStore {
-  return location.engine === "sqlite"
-    ? new SqliteIndex(location.database, location.extension)
-    : new PostgresIndex(location);
+function openIndex(location: IndexLocation, cache: SegmentCache): OpenIndex {
+  const store =
+    location.engine === "sqlite"
+      ? new SqliteIndex(location.database, location.extension)
+      : new PostgresIndex(location, cache);
+  return { store, cache };
 }
 
 type JobResult = VaultJobs[JobName]["answer"];
@@ -108,22 +110,22 @@ function run(opened: () => OpenIndex, { job, request }: JobMessage): Promise<Job
     case "prepare":
       return prepareDocument(request);
     case "without":
-      return onLive(opened(), request.scopeId, (live) => withoutDocument(live, request.document));
+      return onLive(opened(), request, (live) => withoutDocument(live, request.document));
     case "compact":
-      return onLive(opened(), request.scopeId, (live) => nextMerge(live, request.isQuiet));
+      return onLive(opened(), request, (live) => nextMerge(live, request.isQuiet));
     case "vectors":
-      return onLive(opened(), request.scopeId, (live) => lexicalVectors(live, request.keys));
+      return onLive(opened(), { ...request, space: null }, (live) => lexicalVectors(live, request.keys));
   }
 }
 
-/** Runs `work` on the live segments of a scope. */
+/** Runs `work` on the live segments of a scope, or on those with copies of a space's vectors. */
 function onLive<Result>(
   { store, cache }: OpenIndex,
-  scopeId: number,
+  { scopeId, space }: { readonly scopeId: number; readonly space: number | null },
   work: (live: readonly LiveSegment[]) => Result,
 ): Promise<Result> {
   return store.read(async (state) => {
-    const ids = (await state.segments({ scopeId })).map(({ id }) => id);
+    const ids = (await state.segments({ scopeId, space })).map(({ id }) => id);
     const segments = await cache.load(state, ids);
     return work(segments.map((segment, at) => ({ id: ids[at] as number, segment })));
   });

@@ -8,9 +8,11 @@ import { vectorsOf } from "./embed-passages.ts";
 import { holdInside, holdNameable } from "./may-write.ts";
 import type { Metadata, PreparedDocument, PrepareRequest } from "./messages.ts";
 import type { Commit, VaultParts } from "./parts.ts";
+import type { DocumentKeys } from "./rows/document-keys.ts";
 import { type Space, WrongDimension } from "./rows/spaces.ts";
 import type { Filler } from "./upkeep/backfill.ts";
 import type { Remover } from "./upkeep/remover.ts";
+import type { Upkeep } from "./upkeep/upkeep.ts";
 import { Writing } from "./writing.ts";
 
 /** Maximum number of passages embedded while the writer waits. A longer document gets its other vectors later. */
@@ -42,9 +44,10 @@ export interface WriteResult {
 /** What writing needs in addition to the shared parts. */
 export interface WriteParts extends VaultParts {
   readonly remover: Remover;
-  readonly filler: Filler;
-  /** Returns a document key that has never been used. */
-  readonly newKey: () => number;
+  readonly filler: Pick<Filler, "isNotWaitedFor" | "slow" | "rest">;
+  /** Reports a document that waits for its vectors. */
+  readonly waits: Upkeep["waits"];
+  readonly keys: DocumentKeys;
 }
 
 /** Called just before the last transaction with a description of what will have been written, for its evidence. */
@@ -73,14 +76,14 @@ export async function writeDocument(
   holdInside(request.boundary, request.scope);
   // Checked before the document is read, so a refusal takes the same time whether the id is taken or free.
   await holdNameable(parts, request);
-  const key = parts.newKey();
+  const key = await parts.keys.next();
   const id = request.id ?? parts.ids("doc");
   const prepared = await prepare(parts, key, request);
   const vectors = await embed(parts, request, prepared);
   announce({ id, chunks: prepared.passages.length, characters: prepared.characters });
   const writing = new Writing(parts, request, { key, id, prepared, vectors });
   const written = await writing.write(commit);
-  if (written.document.pending > 0) parts.filler.wake({ workspaceId: request.workspaceId, key });
+  if (written.document.pending > 0) parts.waits({ workspaceId: request.workspaceId, key });
   return written;
 }
 

@@ -4,6 +4,7 @@ import type { VaultDocument } from "./document.ts";
 import { holdInside, notNameable, seesEverything } from "./may-write.ts";
 import type { PreparedDocument } from "./messages.ts";
 import type { Commit } from "./parts.ts";
+import { Raced, repeatIfRaced } from "./raced.ts";
 import {
   findDocument,
   hideDocument,
@@ -16,19 +17,14 @@ import {
   showDocument,
 } from "./rows/documents.ts";
 import { keyOf } from "./rows/keys.ts";
-import { putDown, type Space } from "./rows/spaces.ts";
-import { insertVector } from "./rows/vec0.ts";
+import { putDown, putDownAll, type Space } from "./rows/spaces.ts";
+import type { PassageVector } from "./rows/vector-store.ts";
 import { LEXICAL_DIMENSIONS, LEXICAL_SPACE } from "./terms/lexical.ts";
 import type { WriteParts, WriteRequest, WriteResult } from "./write.ts";
 
 /** Rows written in one transaction: about 2 ms of passages with vectors, or of text. */
 const CHUNKS_AT_ONCE = 32;
 const PAGES_AT_ONCE = 16;
-/**
- * Maximum number of attempts: a new document can lose the race against another one with the same id, which it then
- * replaces.
- */
-const RACES = 20;
 
 export interface WrittenContent {
   readonly key: number;
@@ -38,8 +34,10 @@ export interface WrittenContent {
   readonly vectors: readonly (Float32Array | null)[];
 }
 
-/** Another call has written or removed the document since it was looked up. */
-class Raced extends Error {}
+/** Makes the document visible, with the creation of the one that it replaces. */
+type ShowDocument = (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>;
+/** Writes a part of the document. */
+type WriteSlice = (tx: Tx) => void;
 
 /** Writes a document to the store in slices that stay invisible until the last one. */
 export class Writing {
@@ -47,6 +45,8 @@ export class Writing {
   readonly #request: WriteRequest;
   readonly #content: WrittenContent;
   #document: NewDocument | null = null;
+  /** The spaces in which its passages get vectors. */
+  #spaces: readonly Space[] = [];
 
   constructor(parts: WriteParts, request: WriteRequest, content: WrittenContent) {
     this.#parts = parts;
@@ -55,28 +55,25 @@ export class Writing {
   }
 
   async write(commit: Commit): Promise<WriteResult> {
-    const { db } = this.#parts;
     const slices = this.#slices();
     const now = this.#parts.clock.now();
-    const begin = async (tx: Tx) => {
-      this.#document = await this.#insert(tx, now);
-    };
     // A small document is written in the transaction that makes it visible.
     const isSmall = slices.length <= 3;
     const show = async (tx: Tx, replaced: VaultDocument | undefined) => {
+      const spaces = await this.#parts.spaces.forWriting(tx);
       if (isSmall) {
-        await begin(tx);
-        for (const slice of slices) await slice(tx);
-      }
+        this.#spaces = spaces;
+        this.#document = await this.#insert(tx, now);
+        for (const slice of slices) slice(tx);
+      } else await this.#catchUp(tx, spaces);
       const created = replaced
         ? { at: replaced.createdAt, by: replaced.createdBy }
         : { at: now, by: this.#request.createdBy };
       showDocument(tx, this.#begun(), created);
     };
     if (isSmall) return this.#replace(commit, show);
-    await db.tx(null, begin, { turnOf: this.#request.workspaceId });
     try {
-      for (const slice of slices) await db.tx(null, slice, { turnOf: this.#request.workspaceId });
+      await this.#writeSlices(slices, now);
       return await this.#replace(commit, show);
     } catch (error) {
       // Undo the partial write.
@@ -85,44 +82,66 @@ export class Writing {
     }
   }
 
+  /** Writes all of a long document before anybody sees it. */
+  async #writeSlices(slices: readonly WriteSlice[], now: number): Promise<void> {
+    const { db, claims, spaces } = this.#parts;
+    const { key } = this.#content;
+    const { workspaceId } = this.#request;
+    this.#spaces = spaces.written;
+    // Names the workspace, because it may create a scope.
+    this.#document = await db.tx(workspaceId, async (tx) => {
+      const document = await this.#insert(tx, now);
+      claims.add(tx, key);
+      return document;
+    });
+    for (const slice of slices) {
+      const work = async (tx: Tx) => {
+        await claims.hold(tx, key);
+        slice(tx);
+      };
+      await db.tx(null, work, { turnOf: workspaceId });
+    }
+  }
+
+  /** What has happened to a long document since its first slice: others may have given it up, or added spaces. */
+  async #catchUp(tx: Tx, spaces: readonly Space[]): Promise<void> {
+    await this.#parts.claims.hold(tx, this.#content.key);
+    for (const space of spaces) {
+      if (!this.#spaces.some(({ id }) => id === space.id)) putDownAll(tx, space, this.#content.key);
+    }
+  }
+
   /**
    * Makes the new document visible and hides its predecessor, in one transaction. Errors after that MUST NOT be
    * thrown: the document exists.
+   *
+   * A new document can lose the race against another one with the same id, which it then replaces.
    */
-  async #replace(
-    commit: Commit,
-    show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
-  ): Promise<WriteResult> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        if (!(await this.#isThere())) return await this.#show(commit, show);
-        // Inside the lock, nobody else replaces or removes it; only a new one could interfere.
-        const replaced = await this.#parts.locks.run(this.#request.workspaceId, async () => {
-          const current = await this.#find(this.#parts.db);
-          if (!current) throw new Raced();
-          return this.#showInPlaceOf(current, commit, show);
-        });
-        await this.#parts.remover.remove(replaced.removed);
-        return replaced.written;
-      } catch (error) {
-        if (!(error instanceof Raced) || attempt === RACES) throw error;
-      }
-    }
+  #replace(commit: Commit, show: ShowDocument): Promise<WriteResult> {
+    return repeatIfRaced(async () => {
+      if (!(await this.#isThere())) return this.#show(commit, show);
+      const { workspaceId } = this.#request;
+      // Inside the lock, nothing else on this node replaces or removes it; only a new one could interfere.
+      const replaced = await this.#parts.locks.run(workspaceId, async () => {
+        const current = await this.#find(this.#parts.db);
+        if (!current) throw new Raced("the document is gone");
+        return this.#showInPlaceOf(current, commit, show);
+      });
+      await this.#parts.remover.remove({ ...replaced.removed, workspaceId });
+      return replaced.written;
+    });
   }
 
   async #isThere(): Promise<boolean> {
     return this.#request.id !== undefined && (await this.#find(this.#parts.db)) !== undefined;
   }
 
-  async #show(
-    commit: Commit,
-    show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
-  ): Promise<WriteResult> {
+  async #show(commit: Commit, show: ShowDocument): Promise<WriteResult> {
     const document = await commit(async (tx, boundary) => {
       holdInside(boundary, this.#request.scope);
       if (this.#request.id !== undefined) {
         if (!seesEverything(boundary)) throw notNameable();
-        if (await this.#find(tx)) throw new Raced();
+        if (await this.#find(tx)) throw new Raced("the id is taken");
       }
       await show(tx, undefined);
       tx.onCommit(() => this.#changed(this.#request.scope, "written"));
@@ -134,21 +153,22 @@ export class Writing {
   async #showInPlaceOf(
     replaced: VaultDocument,
     commit: Commit,
-    show: (tx: Tx, replaced: VaultDocument | undefined) => Promise<void>,
+    show: ShowDocument,
   ): Promise<{ readonly written: WriteResult; readonly removed: VaultDocument }> {
     if (!isInside(this.#request.boundary, replaced.scope)) throw notNameable();
     const { workspaceId } = this.#request;
     const change = await this.#parts.merger.do(
       "without",
-      { scopeId: replaced.scopeId, document: replaced.key },
+      { scopeId: replaced.scopeId, document: replaced.key, space: null },
       { workspaceId },
     );
     const document = await commit(async (tx, boundary) => {
       holdInside(boundary, this.#request.scope);
       if (!isInside(boundary, replaced.scope)) throw notNameable();
       const still = await this.#find(tx);
-      if (still?.key !== replaced.key) throw new Raced();
+      if (still?.key !== replaced.key) throw new Raced("the document was replaced or removed");
       await hideDocument(tx, replaced.key, change, replaced.scopeId);
+      this.#parts.claims.add(tx, replaced.key);
       await show(tx, replaced);
       const { scope } = this.#request;
       tx.onCommit(() => {
@@ -196,21 +216,21 @@ export class Writing {
     return document;
   }
 
-  #slices(): ((tx: Tx) => Promise<void>)[] {
+  #slices(): WriteSlice[] {
     const { key, prepared } = this.#content;
-    const slices: ((tx: Tx) => Promise<void>)[] = [];
+    const slices: WriteSlice[] = [];
     for (let from = 0; from < prepared.pages.length; from += PAGES_AT_ONCE) {
-      slices.push(async (tx) => {
+      slices.push((tx) => {
         for (const [index, page] of prepared.pages.slice(from, from + PAGES_AT_ONCE).entries()) {
           insertPage(tx, key, from + index, page);
         }
       });
     }
     for (let from = 0; from < prepared.passages.length; from += CHUNKS_AT_ONCE) {
-      slices.push(async (tx) => this.#insertChunks(tx, from));
+      slices.push((tx) => this.#insertChunks(tx, from));
     }
     for (const segment of prepared.segments) {
-      slices.push(async (tx) => insertSegment(tx, this.#begun().scopeId, key, segment));
+      slices.push((tx) => insertSegment(tx, this.#begun().scopeId, key, segment));
     }
     return slices;
   }
@@ -222,18 +242,22 @@ export class Writing {
   }
 
   #insertChunks(tx: Tx, from: number): void {
-    const { ids, spaces } = this.#parts;
+    const { ids, vectors } = this.#parts;
     const { key, prepared } = this.#content;
-    const { scopeId } = this.#begun();
-    for (const [index, passage] of prepared.passages.slice(from, from + CHUNKS_AT_ONCE).entries()) {
-      const place = from + index;
-      insertChunk(tx, key, place, ids("chk"), passage);
-      for (const space of spaces.written) {
+    const passages = prepared.passages.slice(from, from + CHUNKS_AT_ONCE);
+    for (const [index, passage] of passages.entries()) {
+      insertChunk(tx, key, from + index, ids("chk"), passage);
+    }
+    for (const space of this.#spaces) {
+      const known: PassageVector[] = [];
+      for (const [index] of passages.entries()) {
+        const place = from + index;
         const vector = this.#vector(space, place);
         if (vector === null) continue;
-        if (vector && spaces.isAvailable) insertVector(tx, space, scopeId, keyOf(key, place), vector);
+        if (vector && vectors.isAvailable) known.push({ key: keyOf(key, place), vector });
         else putDown(tx, space, keyOf(key, place));
       }
+      vectors.insert(tx, space, this.#begun().scopeId, known);
     }
   }
 

@@ -8,7 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createIds, systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { Tx } from "../../src/store/db.ts";
+import { localNodes } from "../../src/nodes/local-nodes.ts";
+import type { SqlValue, Tx } from "../../src/store/db.ts";
 import { databasePath } from "../../src/store/directory.ts";
 import { Forgetting } from "../../src/store/forgetting.ts";
 import { openSqlite, type SqliteDb } from "../../src/store/sqlite/open.ts";
@@ -53,6 +54,7 @@ async function open(): Promise<void> {
   counted = counting(db);
   vault = await openVault({
     db: counted,
+    nodes: localNodes("node", clock),
     clock,
     ids: createIds(clock, systemRandom),
     log: silentLog,
@@ -70,9 +72,14 @@ async function open(): Promise<void> {
 
 /** Wraps the store and counts what passes through each transaction. */
 function counting(store: SqliteDb): SqliteDb {
-  const noted = (slice: { written: number; removed: number }, sql: string) => {
+  const noted = (
+    slice: { written: number; removed: number },
+    sql: string,
+    params: readonly SqlValue[] = [],
+  ) => {
     if (sql.startsWith("INSERT INTO vault_chunks")) slice.written++;
-    if (sql.startsWith("DELETE FROM vault_chunks")) slice.removed++;
+    if (sql.startsWith("DELETE FROM vault_chunks"))
+      slice.removed += Number(params[1]) - Number(params[0]) + 1;
   };
   const count = (tx: Tx, slice: { written: number; removed: number }): Tx => ({
     seals: tx.seals,
@@ -84,11 +91,11 @@ function counting(store: SqliteDb): SqliteDb {
     onCommit: (done) => tx.onCommit(done),
     shared: (kind) => tx.shared(kind),
     run(sql, params) {
-      noted(slice, sql);
+      noted(slice, sql, params);
       return tx.run(sql, params);
     },
     write(sql, params) {
-      noted(slice, sql);
+      noted(slice, sql, params);
       tx.write(sql, params);
     },
   });

@@ -11,7 +11,7 @@ const SRC = join(import.meta.dir, "../../src");
  * share a store, which is PostgreSQL.
  */
 const OF_ONE_ENGINE =
-  /^(store\/(sqlite|postgres)|ledger\/verify|console)\/|^vault\/(index-(sqlite|postgres)|rows\/(vec0|vector-table))\.ts$|\/shared(-[^/]+\.ts$|\/)/;
+  /^(store\/(sqlite|postgres)|ledger\/verify|console)\/|^vault\/(index-(sqlite|postgres)|rows\/(vec0|vector-table|sqlite-keys))\.ts$|\/shared(-[^/]+\.ts$|\/)/;
 const STATEMENT = /\b(SELECT|INSERT|UPDATE|DELETE|WHERE|ON CONFLICT)\b/;
 
 const REFUSED: readonly (readonly [construct: string, found: RegExp, instead: string])[] = [

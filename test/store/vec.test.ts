@@ -15,8 +15,9 @@ import { join } from "node:path";
 import { getLoadablePath } from "sqlite-vec";
 import type { SqliteDb } from "../../src/store/sqlite/open.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { ownSpaces } from "../../src/vault/rows/space-locks.ts";
 import { type Space, Spaces } from "../../src/vault/rows/spaces.ts";
-import { BLOCK, insertVector, moveVectors, sparsePassages } from "../../src/vault/rows/vec0.ts";
+import { BLOCK, insertVector, moveVectors, sparsePassages, vec0Vectors } from "../../src/vault/rows/vec0.ts";
 import { seeded } from "../faults/support.ts";
 import { FakeClock } from "../support/clock.ts";
 import { tempDir } from "../support/process.ts";
@@ -124,7 +125,7 @@ describe("a partition of vectors", () => {
 
   beforeEach(async () => {
     db = open();
-    spaces = new Spaces(db, new FakeClock(), true);
+    spaces = new Spaces({ db, clock: new FakeClock(), vectors: vec0Vectors(true), locks: ownSpaces });
     await spaces.open("test|unit|none", DIMENSIONS);
     space = spaces.active as Space;
     known = new Map();

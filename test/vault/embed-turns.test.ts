@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import type { Embedder } from "../../src/models/embed/embedder.ts";
 import { vectorsOf } from "../../src/vault/embed-passages.ts";
+import { vec0Vectors } from "../../src/vault/rows/vec0.ts";
 import { mostPerTurn } from "../support/loop-turns.ts";
 
 test("many documents share the turns of the event loop", async () => {
@@ -11,6 +12,7 @@ test("many documents share the turns of the event loop", async () => {
       lookups += 1;
       return { embedding: new Uint8Array(8) } as Row;
     },
+    all: async () => [],
   };
   const spaces = { written: [{ id: 1, name: "space", dimensions: 2, state: "active" } as const] };
   const embedder = { space: "space" } as Embedder;
@@ -19,7 +21,7 @@ test("many documents share the turns of the event loop", async () => {
   }));
   const documents = Array.from({ length: 20 }, () =>
     vectorsOf(
-      { db, spaces },
+      { db, spaces, vectors: vec0Vectors(true) },
       embedder,
       { workspaceId: 1, scope: "/" },
       passages,

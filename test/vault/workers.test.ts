@@ -9,6 +9,7 @@ import { pathToFileURL } from "node:url";
 import { systemClock } from "../../src/base/clock.ts";
 import { createIds, systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { localNodes } from "../../src/nodes/local-nodes.ts";
 import { Forgetting } from "../../src/store/forgetting.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { openVault } from "../../src/vault/vault.ts";
@@ -224,8 +225,10 @@ test("the characters of all documents in progress are bounded, and one workspace
   const dataDir = tempDir();
   const path = join(dataDir.path, "gatehouse.db");
   const db = openSqlite(path, { seals: SEALS });
+  const nodes = localNodes("node", systemClock);
   const vault = await openVault({
     db,
+    nodes,
     clock: systemClock,
     ids: createIds(systemClock, systemRandom),
     log: silentLog,
@@ -264,6 +267,7 @@ test("the characters of all documents in progress are bounded, and one workspace
   expect(answers[1]).toMatchObject({ status: 429, headers: { "Retry-After": "1" } });
   expect((await send(`${large}${large}`)).code).toBe("validation_failed");
   await vault.stop();
+  await nodes.close();
   await db.close();
   dataDir.remove();
 });

@@ -24,29 +24,14 @@ export class Snapshots {
   }
 
   /**
-   * Runs `work`, whose statements all see the same state. Lost connections are replaced before it begins, and not once it
-   * has begun.
+   * Runs `work`, whose statements all see the same state. If the connection is lost, it runs again on a later state.
    * @throws StoreUnavailable if the database cannot be read now; whatever `work` throws
    */
   async read<Result>(work: (sql: Pick<Sql, "all">) => Promise<Result>): Promise<Result> {
-    const connection = await this.#begin();
-    let isUsable = false;
     try {
-      const result = await work({
-        async all<Row>(sql: string, params?: readonly SqlValue[]) {
-          // The caller names the row's shape: see `Sql.all`.
-          const { rows } = await connection.send(sql, encodeParameters(params));
-          return rows as readonly unknown[] as Row[];
-        },
-      });
-      await connection.send("COMMIT");
-      isUsable = true;
-      return result;
+      return await repeat({ limitMs: TIMEOUTS.retryMs }, () => this.#read(work));
     } catch (error) {
       throw refusalOf(error);
-    } finally {
-      // After an error the transaction may still be open. A new connection costs less than to find out.
-      connection.release(isUsable);
     }
   }
 
@@ -54,23 +39,43 @@ export class Snapshots {
     return this.#pool.close();
   }
 
-  async #begin(): Promise<Connection> {
+  async #read<Result>(work: (sql: Pick<Sql, "all">) => Promise<Result>): Promise<Result> {
+    const connection = await this.#pool.take();
+    let isUsable = false;
     try {
-      return await repeat({ limitMs: TIMEOUTS.retryMs }, async () => {
-        const connection = await this.#pool.take();
-        try {
-          const begun = connection.send(BEGIN);
-          await (this.#mode.isPooled
-            ? Promise.all([begun, connection.send(transactionSettings(TIMEOUTS))])
-            : begun);
-          return connection;
-        } catch (error) {
-          connection.release(false);
-          throw error;
-        }
+      // Sent along with the first statement, as nothing is written. What is read before it failed is not used.
+      const begun = begin(connection, this.#mode);
+      begun.catch(reported);
+      const result = await work({
+        async all<Row>(sql: string, params?: readonly SqlValue[]) {
+          const [{ rows }] = await Promise.all([connection.send(sql, encodeParameters(params)), begun]);
+          // The caller names the row's shape: see `Sql.all`.
+          return rows as readonly unknown[] as Row[];
+        },
       });
-    } catch (error) {
-      throw refusalOf(error);
+      await begun;
+      isUsable = true;
+      return result;
+    } finally {
+      if (isUsable) end(connection);
+      // After an error the transaction may still be open. A new connection costs less than to find out.
+      else connection.release(false);
     }
   }
 }
+
+async function begin(connection: Connection, mode: Mode): Promise<void> {
+  const begun = connection.send(BEGIN);
+  await (mode.isPooled ? Promise.all([begun, connection.send(transactionSettings(TIMEOUTS))]) : begun);
+}
+
+/** The result of a read does not wait for the end of its transaction. The next read does. */
+function end(connection: Connection): void {
+  connection.send("COMMIT").then(
+    () => connection.release(true),
+    () => connection.release(false),
+  );
+}
+
+/** Each statement of the transaction throws it. */
+function reported(): void {}

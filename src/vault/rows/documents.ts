@@ -2,6 +2,7 @@ import { type Boundary, ROOT_SCOPE, rangeBelow } from "../../access/memory-scope
 import type { Sql, SqlValue, Tx } from "../../store/db.ts";
 import type { VaultDocument } from "../document.ts";
 import type { Metadata, PreparedPassage, SegmentBytes, SegmentChange } from "../messages.ts";
+import { Raced } from "../raced.ts";
 import { keyOf, PER_DOCUMENT } from "./keys.ts";
 import { cutPages, pageKeys, type TextPage } from "./pages.ts";
 
@@ -111,7 +112,10 @@ export async function readText(sql: Sql, document: number, start: number, end: n
   return cutPages(pages, start, end);
 }
 
-/** The key of a scope, which is created if missing. */
+/**
+ * The key of a scope, which is created if missing. Like all that creates and deletes scopes, the transaction MUST name the
+ * workspace.
+ */
 export async function scopeIdOf(tx: Tx, workspaceId: number, path: string): Promise<number> {
   const known = await tx.get<{ id: number }>(
     "SELECT id FROM vault_scopes WHERE workspace_id = $1 AND path = $2",
@@ -185,15 +189,35 @@ export function showDocument(
   }
 }
 
-/** Hides a document. Its remains are removed afterwards (`remove.ts`). */
-export function hideDocument(tx: Tx, key: number, change: SegmentChange, scopeId: number): void {
-  tx.write("UPDATE vault_documents SET state = 'removing' WHERE key = $1", [key]);
+/**
+ * Hides a document. Its remains are removed afterwards (`remover.ts`).
+ * @throws Raced if it is hidden already, or its segments have changed since they were read
+ */
+export async function hideDocument(
+  tx: Tx,
+  key: number,
+  change: SegmentChange,
+  scopeId: number,
+): Promise<void> {
+  const hidden = await tx.run(
+    "UPDATE vault_documents SET state = 'removing' WHERE key = $1 AND state = 'live'",
+    [key],
+  );
+  if (hidden === 0) throw new Raced("the document is hidden already");
   tx.write("DELETE FROM vault_metadata WHERE document_key = $1", [key]);
-  swapSegments(tx, scopeId, change);
+  await swapSegments(tx, scopeId, change);
 }
 
-export function swapSegments(tx: Tx, scopeId: number, { removed, added }: SegmentChange): void {
-  for (const id of removed) tx.write("DELETE FROM vault_segments WHERE id = $1", [id]);
+/** @throws Raced if another node has already replaced one of the removed segments */
+export async function swapSegments(
+  tx: Tx,
+  scopeId: number,
+  { removed, added }: SegmentChange,
+): Promise<void> {
+  for (const id of removed) {
+    const gone = await tx.run("DELETE FROM vault_segments WHERE id = $1", [id]);
+    if (gone === 0) throw new Raced("segments have changed");
+  }
   for (const segment of added) insertSegment(tx, scopeId, null, segment);
 }
 

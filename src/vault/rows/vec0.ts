@@ -4,6 +4,7 @@
  */
 import type { Sql, SqlValue, Tx } from "../../store/db.ts";
 import { PER_DOCUMENT } from "./keys.ts";
+import type { PassageLocation, VectorStore, VectorsOf } from "./vector-store.ts";
 import { vectorTable } from "./vector-table.ts";
 
 /**
@@ -13,11 +14,34 @@ export const BLOCK = 32;
 /** Vectors of an obsolete space removed in one transaction. */
 const DROPPED_AT_ONCE = 64;
 
-/** The space whose vectors are meant. */
-type VectorsOf = { readonly id: number };
+/** The vectors in SQLite. `isAvailable`: whether sqlite-vec is loaded. */
+export function vec0Vectors(isAvailable: boolean): VectorStore {
+  return {
+    isAvailable,
+    makeRoom: createVectors,
+    drop: dropVectors,
+    insert(tx, space, scopeId, vectors) {
+      for (const { key, vector } of vectors) insertVector(tx, space, scopeId, key, vector);
+    },
+    async fill(tx, space, scopeId, vectors) {
+      this.insert(tx, space, scopeId, vectors);
+    },
+    has: hasVector,
+    remove(tx, space, first, last) {
+      for (let key = first; key <= last; key++) deleteVector(tx, space, key);
+    },
+    async ofEqual(sql, space, place, hashes) {
+      const found: (Float32Array | undefined)[] = [];
+      for (const hash of hashes) found.push(await vectorOfEqual(sql, space, place, hash));
+      return found;
+    },
+    segments: null,
+    blocks: { size: BLOCK, sparse: sparsePassages, move: moveVectors },
+  };
+}
 
 /** Creates the table if it is not there. */
-export function createVectors(tx: Tx, space: VectorsOf, dimensions: number): void {
+function createVectors(tx: Tx, space: VectorsOf, dimensions: number): void {
   const table = vectorTable(space.id);
   tx.write(
     `CREATE VIRTUAL TABLE IF NOT EXISTS ${table} USING vec0 (passage INTEGER PRIMARY KEY,
@@ -28,7 +52,7 @@ export function createVectors(tx: Tx, space: VectorsOf, dimensions: number): voi
 }
 
 /** Removes a slice of the space's vectors, or the table once it is empty. @returns whether there may be more */
-export async function dropVectors(tx: Tx, space: VectorsOf): Promise<boolean> {
+async function dropVectors(tx: Tx, space: VectorsOf): Promise<boolean> {
   const table = vectorTable(space.id);
   const rows = await tx.all<{ passage: number }>(
     `SELECT rowid AS passage FROM ${table}_rowids ORDER BY rowid LIMIT $1`,
@@ -55,20 +79,20 @@ export function insertVector(
   ]);
 }
 
-export async function hasVector(sql: Sql, space: VectorsOf, key: number): Promise<boolean> {
+async function hasVector(sql: Sql, space: VectorsOf, key: number): Promise<boolean> {
   const row = await sql.get(`SELECT passage FROM ${vectorTable(space.id)} WHERE passage = $1`, [key]);
   return row !== undefined;
 }
 
-export function deleteVector(tx: Tx, space: VectorsOf, key: number): void {
+function deleteVector(tx: Tx, space: VectorsOf, key: number): void {
   tx.write(`DELETE FROM ${vectorTable(space.id)} WHERE passage = $1`, [key]);
 }
 
 /** The vector of any passage in this scope whose title and text have this hash. */
-export async function vectorOfEqual(
+async function vectorOfEqual(
   sql: Pick<Sql, "get">,
   space: VectorsOf,
-  { workspaceId, scope }: { readonly workspaceId: number; readonly scope: string },
+  { workspaceId, scope }: PassageLocation,
   hash: Uint8Array,
 ): Promise<Float32Array | undefined> {
   const row = await sql.get<{ embedding: Uint8Array }>(

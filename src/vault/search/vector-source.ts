@@ -68,10 +68,7 @@ export function modelSource(
       const keys = segments.flatMap((segment) =>
         Array.from(segment.keys).filter((key) => only.has(documentOf(key))),
       );
-      return [...(await state.similarities(question, keys))]
-        .map(([key, score]) => ({ key, score }))
-        .sort(byScore)
-        .slice(0, limit);
+      return state.nearestOf(question, scopes, limit, keys);
     },
   };
 }

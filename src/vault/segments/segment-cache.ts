@@ -2,6 +2,8 @@ import type { IndexState } from "../index-store.ts";
 import type { CacheReport, CacheUpdate, SharedSegment } from "../messages.ts";
 import { Segment } from "./segment.ts";
 
+type SegmentSource = Pick<IndexState, "readSegments">;
+
 /**
  * The segments that a thread has in memory, which it shares with other threads. Contains each segment that it has
  * loaded until `change` drops it: the main thread decides (`segment-sharing.ts`).
@@ -18,7 +20,7 @@ export class SegmentCache {
   }
 
   /** The segments with these keys, in order. Those that it lacks are read from the store. */
-  async load(state: IndexState, ids: readonly number[]): Promise<Segment[]> {
+  async load(state: SegmentSource, ids: readonly number[]): Promise<Segment[]> {
     const segments = ids.map((id) => this.#segments.get(id));
     const missing = ids.filter((_, at) => segments[at] === undefined);
     const read = new Map<number, Segment>();

@@ -6,7 +6,7 @@ import type { VaultParts } from "../parts.ts";
 import { readText } from "../rows/documents.ts";
 import { documentOf, PER_DOCUMENT } from "../rows/keys.ts";
 import { type Space, WrongDimension } from "../rows/spaces.ts";
-import { hasVector, insertVector } from "../rows/vec0.ts";
+import type { PassageVector } from "../rows/vector-store.ts";
 import { LEXICAL_SPACE } from "../terms/lexical.ts";
 
 /** `BATCH`: passages sent to a model at once. `SLICE`: vectors written in one transaction. */
@@ -51,7 +51,7 @@ interface SpaceBackoff {
 export type EmbedderOf = (space: Space) => Embedder | null;
 
 /** A document with passages that wait for vectors. */
-interface WaitingDocument extends Turn {
+export interface WaitingDocument extends Turn {
   readonly key: number;
 }
 
@@ -65,6 +65,7 @@ const REMEMBERED = { perWorkspace: 1_000, total: 10_000 };
 export class Filler {
   readonly #parts: VaultParts;
   readonly #embedderOf: EmbedderOf;
+  readonly #added: (workspaceId: number, scopeId: number) => void;
   readonly #rests = new Map<number, SpaceBackoff>();
   /** Until when the model of a space counts as too slow for writers. */
   readonly #slow = new Map<number, number>();
@@ -75,22 +76,33 @@ export class Filler {
   readonly #turns = new WorkspaceRoundRobin<WaitingDocument>(REMEMBERED);
   #isTurnOfOldest = false;
   #cancel: (() => void) | null = null;
-  readonly #stopping = new AbortController();
+  /** Aborted when it is stopped, and replaced when it is started again. */
+  #stopping = new AbortController();
   #running: Promise<void> = Promise.resolve();
 
-  constructor(parts: VaultParts, embedderOf: EmbedderOf) {
+  /** `added`: called with each scope that has got vectors. */
+  constructor(
+    parts: VaultParts,
+    embedderOf: EmbedderOf,
+    added: (workspaceId: number, scopeId: number) => void = () => {},
+  ) {
     this.#parts = parts;
     this.#embedderOf = embedderOf;
+    this.#added = added;
   }
 
+  /** Begins, also after `stop`. */
   start(): void {
-    if (this.#parts.spaces.isAvailable) this.#schedule(0);
+    if (!this.#parts.spaces.isAvailable) return;
+    this.#stopping = new AbortController();
+    this.#schedule(0, this.#stopping.signal);
   }
 
   /** Resolves when nothing is being written. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#cancel?.();
+    this.#cancel = null;
     await this.#running;
   }
 
@@ -102,7 +114,7 @@ export class Filler {
     if (this.#turns.hasRoom(document.workspaceId)) this.#turns.add(document);
     if (this.#cancel === null) return;
     this.#cancel();
-    this.#schedule(0);
+    this.#schedule(0, this.#stopping.signal);
   }
 
   /** Whether the model recently failed or is slow, so writers do not wait for it. */
@@ -136,15 +148,15 @@ export class Filler {
     return Math.max(wait, retryAfterMs);
   }
 
-  #schedule(ms: number): void {
-    if (this.#stopping.signal.aborted) return;
+  #schedule(ms: number, stopping: AbortSignal): void {
+    if (stopping.aborted) return;
     this.#cancel = this.#parts.clock.after(ms, () => {
       this.#cancel = null;
-      this.#running = this.#turn();
+      this.#running = this.#running.then(() => this.#turn(stopping));
     });
   }
 
-  async #turn(): Promise<void> {
+  async #turn(stopping: AbortSignal): Promise<void> {
     const { spaces, clock } = this.#parts;
     let next = IDLE_MS;
     for (const space of spaces.written) {
@@ -154,12 +166,12 @@ export class Filler {
         continue;
       }
       try {
-        const more = await this.#fill(space);
+        const more = await this.#fill(space, stopping);
         if (more === null) continue;
         this.#rests.delete(space.id);
         if (more) next = 0;
       } catch (error) {
-        if (this.#stopping.signal.aborted) return;
+        if (stopping.aborted) return;
         next = Math.min(next, this.#failed(space, error));
       }
     }
@@ -170,7 +182,7 @@ export class Filler {
         error,
       });
     }
-    this.#schedule(next);
+    this.#schedule(next, stopping);
   }
 
   #failed(space: Space, error: unknown): number {
@@ -189,7 +201,7 @@ export class Filler {
   }
 
   /** @returns whether there may be more to do; null if no vector is missing or none can be computed */
-  async #fill(space: Space): Promise<boolean | null> {
+  async #fill(space: Space, stopping: AbortSignal): Promise<boolean | null> {
     const { db, spaces, clock } = this.#parts;
     const isLexical = space.name === LEXICAL_SPACE;
     const embedder = isLexical ? null : this.#embedderOf(space);
@@ -202,11 +214,12 @@ export class Filler {
         [space.id, clock.now()],
       );
       if (left || space.state !== "filling") return left === undefined ? null : true;
-      await spaces.swap(space);
-      this.#parts.log.info("the vault is now searched with another model", { space: space.name });
+      if (await spaces.swap(space)) {
+        this.#parts.log.info("the vault is now searched with another model", { space: space.name });
+      }
       return null;
     }
-    const vectors = embedder ? await this.#embed(embedder, missing) : await this.#lexical(missing);
+    const vectors = embedder ? await this.#embed(embedder, missing, stopping) : await this.#lexical(missing);
     await this.#store(space, missing, vectors);
     return true;
   }
@@ -223,7 +236,7 @@ export class Filler {
 
   /** Null if no vector is missing. Empty if the passages listed as missing already have vectors or are gone. */
   async #missing(space: Space, [first, last]: KeyRange): Promise<readonly MissingVector[] | null> {
-    const { db, clock } = this.#parts;
+    const { db, clock, vectors } = this.#parts;
     const keys = await db.all<{ chunk_key: number }>(
       `SELECT chunk_key FROM vault_pending WHERE space_id = $1 AND retry_at <= $2 AND chunk_key BETWEEN $4 AND $5
        ORDER BY chunk_key LIMIT $3`,
@@ -234,7 +247,7 @@ export class Filler {
     const done: number[] = [];
     for (const { chunk_key: key } of keys) {
       const row = await findMissing(db, key);
-      if (!row || (space.dimensions > 0 && (await hasVector(db, space, key)))) {
+      if (!row || (space.dimensions > 0 && (await vectors.has(db, space, key)))) {
         done.push(key);
         continue;
       }
@@ -256,12 +269,13 @@ export class Filler {
   async #embed(
     embedder: Embedder,
     missing: readonly MissingVector[],
+    stopping: AbortSignal,
   ): Promise<readonly (Float32Array | null)[]> {
     const vectors = new Map<number, Float32Array | null>();
     for (const group of Map.groupBy(missing, (each) => each.scopeId).values()) {
       const [first] = group;
       if (!first) continue;
-      const made = await vectorsOf(this.#parts, embedder, first, group, this.#stopping.signal);
+      const made = await vectorsOf(this.#parts, embedder, first, group, stopping);
       for (const [index, { key }] of group.entries()) vectors.set(key, made[index] ?? null);
     }
     return missing.map(({ key }) => vectors.get(key) ?? null);
@@ -294,32 +308,47 @@ export class Filler {
     if (first && given.dimensions !== first.length) await spaces.dimension(given, first.length);
     const space = spaces.fresh(given);
     for (let from = 0; from < missing.length; from += SLICE) {
-      await db.tx(null, async (tx) => {
-        for (const [index, each] of missing.slice(from, from + SLICE).entries())
-          await this.#storeOne(tx, space, each, vectors[from + index]);
-      });
+      const slice = missing.slice(from, from + SLICE);
+      await db.tx(null, (tx) => this.#storeSlice(tx, space, slice, vectors.slice(from, from + SLICE)));
     }
+    const scopes = new Map(missing.map(({ scopeId, workspaceId }) => [scopeId, workspaceId]));
+    for (const [scopeId, workspaceId] of scopes) this.#added(workspaceId, scopeId);
   }
 
-  async #storeOne(
+  async #storeSlice(
     tx: Tx,
     space: Space,
-    { key, scopeId }: MissingVector,
-    vector: VectorResult,
+    missing: readonly MissingVector[],
+    results: readonly VectorResult[],
   ): Promise<void> {
+    const { claims, vectors } = this.#parts;
+    await claims.keepShown(tx, [...new Set(missing.map(({ key }) => documentOf(key)))]);
+    const known = new Map<number, PassageVector[]>();
+    for (const [index, { key, scopeId }] of missing.entries()) {
+      const vector = results[index];
+      if (this.#isLeft(tx, space, key, vector)) continue;
+      // If the passage was deleted in the meantime, its vector MUST NOT come back.
+      if (vector && (await findMissing(tx, key))) {
+        const found = known.get(scopeId);
+        if (found) found.push({ key, vector });
+        else known.set(scopeId, [{ key, vector }]);
+      }
+      cross(tx, space, [key]);
+    }
+    for (const [scopeId, found] of known) await vectors.fill(tx, space, scopeId, found);
+  }
+
+  /** Whether there is no vector now, so it is asked for again later. */
+  #isLeft(tx: Tx, space: Space, key: number, vector: VectorResult): boolean {
     // A passage without words has no lexical vector. A model that returns none for it may be replaced some day.
     const isRefused = vector === null && space.name !== LEXICAL_SPACE;
-    if (isRefused || vector === undefined) {
-      tx.write("UPDATE vault_pending SET retry_at = $3 WHERE space_id = $1 AND chunk_key = $2", [
-        space.id,
-        key,
-        this.#parts.clock.now() + (isRefused ? REFUSED_MS : LAST_WAIT_MS),
-      ]);
-      return;
-    }
-    // If the passage was deleted in the meantime, its vector MUST NOT come back.
-    if (vector && (await findMissing(tx, key))) insertVector(tx, space, scopeId, key, vector);
-    cross(tx, space, [key]);
+    if (!isRefused && vector !== undefined) return false;
+    tx.write("UPDATE vault_pending SET retry_at = $3 WHERE space_id = $1 AND chunk_key = $2", [
+      space.id,
+      key,
+      this.#parts.clock.now() + (isRefused ? REFUSED_MS : LAST_WAIT_MS),
+    ]);
+    return true;
   }
 }
 

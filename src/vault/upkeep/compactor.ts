@@ -1,6 +1,9 @@
+import type { Tx } from "../../store/db.ts";
+import type { SegmentChange } from "../messages.ts";
 import type { VaultParts } from "../parts.ts";
+import { Raced } from "../raced.ts";
 import { swapSegments } from "../rows/documents.ts";
-import { BLOCK, moveVectors, sparsePassages } from "../rows/vec0.ts";
+import type { Space } from "../rows/spaces.ts";
 import { SEGMENTS_OF_A_SIZE } from "../segments/plan-merge.ts";
 
 /** A scope without new documents for this long is merged completely. */
@@ -26,13 +29,17 @@ export class Compactor {
     this.#parts = parts;
   }
 
-  /** Continues the merges of an earlier process. */
+  /** Continues the merges of another process, also after `stop`. */
   async start(): Promise<void> {
-    const scopes = await this.#parts.db.all<{ id: number; workspace_id: number }>(
+    this.#stopped = false;
+    const { db, vectors } = this.#parts;
+    const scopes = await db.all<{ id: number; workspace_id: number }>(
       `SELECT s.id, s.workspace_id FROM vault_scopes AS s JOIN vault_segments AS g ON g.scope_id = s.id AND g.live = 1
        GROUP BY s.id HAVING count(*) > 1`,
     );
     for (const { id, workspace_id: workspaceId } of scopes) this.added(workspaceId, id);
+    if (!vectors.segments) return;
+    for (const { id, workspaceId } of await vectors.segments.unmerged(db)) this.added(workspaceId, id);
   }
 
   added(workspaceId: number, scopeId: number): void {
@@ -51,6 +58,8 @@ export class Compactor {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancel?.();
+    this.#cancel = null;
+    this.#scopes.clear();
     await Promise.all(this.#running.values());
   }
 
@@ -70,73 +79,42 @@ export class Compactor {
   #start(scopeId: number, workspaceId: number, isQuiet: boolean): void {
     const running = this.#compact(workspaceId, scopeId, isQuiet)
       .catch((error: unknown) => {
-        if (!this.#stopped)
-          this.#parts.log.warn("segments could not be merged; it will be tried again", { error });
+        if (this.#stopped) return;
+        // Another node has changed the scope in the meantime. It is merged together with what was added to it.
+        if (error instanceof Raced) this.added(workspaceId, scopeId);
+        else this.#parts.log.warn("segments could not be merged; it will be tried again", { error });
       })
       .finally(() => this.#running.delete(scopeId));
     this.#running.set(scopeId, running);
   }
 
   async #compact(workspaceId: number, scopeId: number, isQuiet: boolean): Promise<void> {
-    for (let isDone = false; !isDone && !this.#stopped; ) {
-      isDone = await this.#parts.locks.run(workspaceId, async () => {
-        const change = await this.#parts.merger.do("compact", { scopeId, isQuiet }, { workspaceId });
-        if (change.removed.length === 0) return true;
-        await this.#parts.db.tx(null, async (tx) => swapSegments(tx, scopeId, change), {
-          turnOf: workspaceId,
-        });
-        return false;
-      });
+    const { spaces, vectors } = this.#parts;
+    await this.#merge(workspaceId, { scopeId, isQuiet, space: null }, (tx, change) =>
+      swapSegments(tx, scopeId, change),
+    );
+    const { segments } = vectors;
+    if (!segments) return;
+    const isCopied = (space: Space) => space.dimensions > 0 && segments.isFor(space);
+    for (const space of spaces.all.filter(isCopied)) {
+      await this.#merge(workspaceId, { scopeId, isQuiet, space: space.id }, (tx, change) =>
+        segments.swap(tx, space, scopeId, change),
+      );
     }
   }
-}
 
-/** Vectors moved in one transaction. */
-const SLICE = 32;
-
-/**
- * Compacts the vectors of scopes from which many were removed. sqlite-vec frees a block only with its last vector,
- * and fills only the newest one, so a scope that changes for years would become a series of almost empty blocks.
- */
-export class Tidier {
-  readonly #parts: VaultParts;
-  /** Passages removed from each scope since the last check. */
-  readonly #freed = new Map<number, number>();
-  #running: Promise<void> = Promise.resolve();
-  #stopped = false;
-
-  constructor(parts: VaultParts) {
-    this.#parts = parts;
-  }
-
-  freed(scopeId: number, passages: number): void {
-    const count = (this.#freed.get(scopeId) ?? 0) + passages;
-    this.#freed.set(scopeId, count);
-    if (count < BLOCK || this.#stopped || !this.#parts.spaces.isAvailable) return;
-    this.#freed.delete(scopeId);
-    this.#running = this.#running
-      .then(() => this.#tidy(scopeId))
-      .catch((error: unknown) => {
-        if (!this.#stopped)
-          this.#parts.log.warn("vectors could not be compacted; it will be tried again", { error });
+  async #merge(
+    workspaceId: number,
+    request: { readonly scopeId: number; readonly isQuiet: boolean; readonly space: number | null },
+    swap: (tx: Tx, change: SegmentChange) => Promise<void>,
+  ): Promise<void> {
+    for (let isDone = false; !isDone && !this.#stopped; ) {
+      isDone = await this.#parts.locks.run(workspaceId, async () => {
+        const change = await this.#parts.merger.do("compact", request, { workspaceId });
+        if (change.removed.length === 0) return true;
+        await this.#parts.db.tx(null, (tx) => swap(tx, change), { turnOf: workspaceId });
+        return false;
       });
-  }
-
-  /** Resolves when the last write has finished. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    await this.#running;
-  }
-
-  async #tidy(scopeId: number): Promise<void> {
-    const { db, spaces } = this.#parts;
-    for (const space of spaces.all) {
-      if (space.dimensions === 0) continue;
-      const sparse = await sparsePassages(db, space, scopeId);
-      for (let from = 0; from < sparse.length && !this.#stopped; from += SLICE) {
-        const slice = sparse.slice(from, from + SLICE);
-        await db.tx(null, (tx) => moveVectors(tx, space, scopeId, slice));
-      }
     }
   }
 }

@@ -1,19 +1,13 @@
-import type { Sql, Tx } from "../../store/db.ts";
+import type { Tx } from "../../store/db.ts";
 import type { VaultParts } from "../parts.ts";
+import { repeatIfRaced } from "../raced.ts";
+import type { UnfinishedDocument } from "../rows/claims.ts";
 import { keyOf } from "../rows/keys.ts";
 import { deletePending } from "../rows/spaces.ts";
-import { deleteVector } from "../rows/vec0.ts";
 
 /** Passages or pages removed in one transaction: about 2 ms, with vectors in two spaces. */
 const SLICE = 32;
 const RETRY_MS = 5_000;
-
-export interface RemovedDocument {
-  readonly key: number;
-  readonly scopeId: number;
-  readonly chunks: number;
-  readonly pages: number;
-}
 
 /**
  * Removes the remains of deleted documents from every file of the store. Only then is a deletion acknowledged;
@@ -23,7 +17,7 @@ export class Remover {
   readonly #parts: VaultParts;
   /** Called with the number of passages removed from a scope. */
   readonly #freed: (scopeId: number, passages: number) => void;
-  #waiting: RemovedDocument[] = [];
+  #waiting: UnfinishedDocument[] = [];
   #retrying: Promise<void> = Promise.resolve();
   #cancelRetry: (() => void) | null = null;
   #stopped = false;
@@ -33,9 +27,9 @@ export class Remover {
     this.#freed = freed;
   }
 
-  /** Continues the writes and removals of an earlier process. */
-  async start(): Promise<void> {
-    const rest = await unfinishedDocuments(this.#parts.db);
+  /** Removes what a process that has ended left unfinished. */
+  async takeOver(): Promise<void> {
+    const rest = await this.#parts.claims.takeOver(this.#parts.db);
     for (const document of rest) await this.remove(document);
     if (rest.length > 0) this.#parts.forgetting.forgetSoon();
   }
@@ -48,7 +42,7 @@ export class Remover {
   }
 
   /** Removes a document that is already hidden. Never throws: if the store fails, it tries again. */
-  async remove(document: RemovedDocument): Promise<void> {
+  async remove(document: UnfinishedDocument): Promise<void> {
     try {
       await removeRest(this.#parts, document);
       this.#parts.forgetting.deleted();
@@ -81,18 +75,17 @@ export class Remover {
  * vectors, and index parts that never became visible. Its row is deleted last, together with its scope's row if it
  * was the last. Interrupted removals, including by a crash, are continued.
  */
-async function removeRest(parts: VaultParts, document: RemovedDocument): Promise<void> {
-  const { db, spaces } = parts;
+async function removeRest(parts: VaultParts, document: UnfinishedDocument): Promise<void> {
+  const { db, spaces, vectors } = parts;
+  await removeCopies(parts, document);
   for (let from = 0; from < document.chunks; from += SLICE) {
     await db.tx(null, async (tx) => {
       const to = Math.min(from + SLICE, document.chunks);
-      for (let place = from; place < to; place++) {
-        const key = keyOf(document.key, place);
-        for (const space of spaces.all) {
-          if (space.dimensions > 0 && spaces.isAvailable) deleteVector(tx, space, key);
-        }
-        tx.write("DELETE FROM vault_chunks WHERE key = $1", [key]);
+      const [first, last] = [keyOf(document.key, from), keyOf(document.key, to - 1)];
+      for (const space of spaces.all) {
+        if (space.dimensions > 0 && vectors.isAvailable) vectors.remove(tx, space, first, last);
       }
+      tx.write("DELETE FROM vault_chunks WHERE key BETWEEN $1 AND $2", [first, last]);
     });
   }
   for (let from = 0; from < document.pages; from += SLICE) {
@@ -104,7 +97,8 @@ async function removeRest(parts: VaultParts, document: RemovedDocument): Promise
       ]),
     );
   }
-  await db.tx(null, async (tx) => {
+  // Names the workspace, because it may delete a scope.
+  await db.tx(document.workspaceId, async (tx) => {
     for (const space of spaces.all) deletePending(tx, space, document.key);
     tx.write("DELETE FROM vault_segments WHERE document_key = $1 AND live = 0", [document.key]);
     if (hasUnreachableVectors(parts)) {
@@ -120,6 +114,27 @@ async function removeRest(parts: VaultParts, document: RemovedDocument): Promise
   });
 }
 
+/** Rebuilds the segments that contain copies of the document's vectors. */
+async function removeCopies(
+  parts: VaultParts,
+  { key, scopeId, workspaceId }: UnfinishedDocument,
+): Promise<void> {
+  const { db, spaces, vectors, merger, locks } = parts;
+  const { segments } = vectors;
+  if (!segments) return;
+  for (const space of spaces.all) {
+    if (space.dimensions === 0 || !segments.isFor(space)) continue;
+    await repeatIfRaced(() =>
+      locks.run(workspaceId, async () => {
+        const request = { scopeId, document: key, space: space.id };
+        const change = await merger.do("without", request, { workspaceId });
+        if (change.removed.length === 0) return;
+        await db.tx(null, (tx) => segments.swap(tx, space, scopeId, change), { turnOf: workspaceId });
+      }),
+    );
+  }
+}
+
 function hasUnreachableVectors({ spaces }: VaultParts): boolean {
   return !spaces.isAvailable && spaces.all.some(({ dimensions }) => dimensions > 0);
 }
@@ -132,11 +147,5 @@ function deleteUnusedScope(tx: Tx, scopeId: number): void {
        AND NOT EXISTS (SELECT 1 FROM vault_documents WHERE scope_id = $1 AND state <> 'live')
        AND NOT EXISTS (SELECT 1 FROM vault_segments WHERE scope_id = $1 AND live = 1)`,
     [scopeId],
-  );
-}
-
-function unfinishedDocuments(sql: Sql): Promise<RemovedDocument[]> {
-  return sql.all<RemovedDocument>(
-    `SELECT key, scope_id AS "scopeId", chunks, pages FROM vault_documents WHERE state <> 'live' ORDER BY key`,
   );
 }

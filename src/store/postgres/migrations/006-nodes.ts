@@ -98,5 +98,28 @@ CREATE TABLE task_claims (
 );
 CREATE INDEX task_claims_by_node ON task_claims (node_id, workspace_id, task_id);
 CREATE INDEX task_claims_due ON task_claims (node_id) WHERE is_due;
+-- The exact vectors of the vault's passages.
+CREATE TABLE vault_vectors (
+  space_id BIGINT NOT NULL REFERENCES vault_spaces (id),
+  passage BIGINT NOT NULL,
+  embedding BYTEA NOT NULL,
+  PRIMARY KEY (space_id, passage)
+);
+
+-- Rounded copies of a model's vectors, for scanning. Their keys differ from those of all other segments, with which threads cache them.
+CREATE TABLE vault_vector_segments (
+  id BIGINT PRIMARY KEY DEFAULT nextval('vault_segments_id_seq'),
+  space_id BIGINT NOT NULL REFERENCES vault_spaces (id),
+  scope_id BIGINT NOT NULL,
+  chunks BIGINT NOT NULL,
+  data BYTEA NOT NULL
+);
+CREATE INDEX vault_vector_segments_by_scope ON vault_vector_segments (space_id, scope_id, id);
+
+-- Which node is writing or removing a document that nobody sees. Without a row of that node, others remove it.
+CREATE TABLE vault_claims (
+  document_key BIGINT PRIMARY KEY REFERENCES vault_documents (key) ON DELETE CASCADE,
+  node_id TEXT COLLATE "C" NOT NULL
+);
 `,
 };
