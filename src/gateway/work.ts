@@ -39,7 +39,7 @@ export type Work = Awaited<ReturnType<typeof openWork>>;
 export async function openWork(
   config: Config,
   { clock, random, ids, log }: Platform,
-  { db, files, index, secretKey }: Store,
+  { db, files, nodes, index, secretKey }: Store,
   { workspaces, ledgers, announcements, histories }: Evidence,
   { agents, tokens, notices, budgets, gate }: GateParts,
   { main, vaultWorker, plan, listening }: WorkOptions,
@@ -130,7 +130,7 @@ export async function openWork(
   tools.calls.askThrough(openedTasks.calls);
   const { schedules, runs } = openSchedules({
     ...{ db, ledger, gate, tokens, workspaces, agents, modelGateway, tasks, forgetting, clock, ids, log },
-    ...{ lists, faults, tools: tools.registry },
+    ...{ lists, faults, tools: tools.registry, nodes },
   });
   return {
     modelGateway,
