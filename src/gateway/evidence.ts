@@ -42,7 +42,7 @@ export async function openEvidence(
   const { ledger, heads } = ledgers;
   const { instance } = ledgers.keys;
   const webhook = await openWebhook({
-    ...{ config: config.notify, secretStore: webhookSecrets, db, clock, ids, random, log, instance },
+    ...{ config: config.notify, secretStore: webhookSecrets, db, nodes, clock, ids, random, log, instance },
   });
   const announcements = new Announcements(webhook, nameOf);
   // Listens from now on, because the start itself writes entries and signs the first checkpoint of a ledger at once.

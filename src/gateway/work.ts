@@ -130,7 +130,7 @@ export async function openWork(
   tools.calls.askThrough(openedTasks.calls);
   const { schedules, runs } = openSchedules({
     ...{ db, ledger, gate, tokens, workspaces, agents, modelGateway, tasks, forgetting, clock, ids, log },
-    ...{ lists, faults, tools: tools.registry },
+    ...{ lists, faults, tools: tools.registry, nodes },
   });
   return {
     modelGateway,

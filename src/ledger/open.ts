@@ -1,14 +1,18 @@
 import type { Log } from "../base/log.ts";
 import type { LedgerConfig } from "../config/config.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import type { Sql } from "../store/db.ts";
 import { Checkpoints } from "./checkpoints/checkpoints.ts";
 import { CheckpointFile } from "./checkpoints/file.ts";
+import { fileOutput } from "./checkpoints/output.ts";
+import { SharedOutput } from "./checkpoints/shared-output.ts";
 import { type FaultKind, LedgerFaults, reportChanged } from "./faults.ts";
 import { GrowthElsewhere } from "./growth-elsewhere.ts";
 import type { RotationParts } from "./keys/rotation.ts";
 import { type OpenChains, type OpenChainsParts, openChains } from "./open-chains.ts";
 import { LedgerLists } from "./reading/lists.ts";
-import type { Proofs } from "./reading/proofs.ts";
+import { lastCheckpointSize, type Proofs } from "./reading/proofs.ts";
+import type { NamedWorkspace } from "./stored-end.ts";
 
 export interface OpenLedgerParts extends OpenChainsParts {
   readonly config: LedgerConfig;
@@ -38,17 +42,17 @@ export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
   const faults = new LedgerFaults({ ledger, log, noticed: parts.noticed });
   const elsewhere = new GrowthElsewhere({ heads, ledger, nodes, log, workspaces });
   const lists = new LedgerLists({ db, heads, faults });
+  const file = config.checkpointFile === undefined ? null : new CheckpointFile(config.checkpointFile, log);
+  const { grown: grownElsewhere } = elsewhere;
+  const { nameOf } = parts;
+  const output = nodes.isShared
+    ? new SharedOutput(
+        { db, keys, proofs, faults, nodes, grownElsewhere, log, file, nameOf },
+        await lastCheckpointSizes(db, workspaces()),
+      )
+    : fileOutput(file);
   const checkpoints = new Checkpoints(
-    {
-      db,
-      ledger,
-      heads,
-      proofs,
-      faults,
-      clock,
-      log,
-      file: config.checkpointFile === undefined ? null : new CheckpointFile(config.checkpointFile, log),
-    },
+    { db, ledger, heads, proofs, faults, clock, log, output, nodes, elsewhere },
     { every: config.checkpointEvery, seconds: config.checkpointSeconds },
   );
   await checkpoints.open(workspaces().map(({ id }) => id));
@@ -61,6 +65,15 @@ export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
     signed: (workspaceId, head) => checkpoints.announce(workspaceId, head),
   };
   return { ...chains, proofs: reporting(proofs, faults), faults, lists, rotation, checkpoints, elsewhere };
+}
+
+async function lastCheckpointSizes(
+  sql: Pick<Sql, "get">,
+  workspaces: readonly NamedWorkspace[],
+): Promise<ReadonlyMap<number, number>> {
+  const sizes = new Map<number, number>();
+  for (const { id } of workspaces) sizes.set(id, await lastCheckpointSize(sql, id));
+  return sizes;
 }
 
 /** The same proofs, but a changed store is reported when they find one. */

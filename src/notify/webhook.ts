@@ -1,7 +1,8 @@
 import { type Clock, timestamp } from "../base/clock.ts";
 import type { Ids, RandomSource } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
-import type { Db, Tx } from "../store/db.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import { type Db, StoreUnavailable, type Tx } from "../store/db.ts";
 import {
   type DeliveryRef,
   dueDeliveries,
@@ -30,7 +31,13 @@ export interface WebhookParts extends Receiver {
   readonly ids: Ids;
   readonly random: RandomSource;
   readonly log: Log;
+  readonly nodes: Pick<Nodes, "leases" | "bus">;
 }
+
+/** The lease of the node that posts. */
+const LEASE = "webhook";
+/** The topic of messages to that node: something is due that another one has stored. */
+const DUE = "webhook.due";
 
 /**
  * Maximum number of concurrent posts, in all and for one workspace, so that others need not wait for a hanging
@@ -61,6 +68,9 @@ const CLOSE_MS = 2_000;
  * Posts notices to the configured URL as `{"type","timestamp","data"}`, signed according to Standard Webhooks. They
  * are stored until accepted: delivered at least once, with a constant `webhook-id`, in no particular order.
  * Workspaces take turns.
+ *
+ * Any node stores notices, and one node at a time posts them. If that node dies during a post, the next one posts that
+ * notice again.
  */
 export class Webhook {
   readonly #parts: WebhookParts;
@@ -81,10 +91,32 @@ export class Webhook {
   #isEnding = false;
   #isFull = false;
   #cancelLook = () => {};
+  /** Whether this node posts. */
+  #isPoster = false;
+  /** Whether what earlier processes have left is posted as well. */
+  #isAwake = false;
+  readonly #endPosting: () => void;
 
   constructor(parts: WebhookParts) {
     this.#parts = parts;
     this.#origin = new URL(parts.url).origin;
+    const { leases, bus } = parts.nodes;
+    const ignoreDue = bus.listen(DUE, () => this.#lookIfAwake());
+    const ignoreMissed = bus.missed.listen(() => this.#lookIfAwake());
+    const giveUp = leases.hold(LEASE, () => {
+      this.#isPoster = true;
+      this.#lookIfAwake();
+      return () => {
+        this.#isPoster = false;
+        this.#lines.clear();
+        this.#cancelLook();
+      };
+    });
+    this.#endPosting = () => {
+      ignoreDue();
+      ignoreMissed();
+      giveUp();
+    };
   }
 
   /** Stores a notice in the transaction of its event, and sends it once that is on disk. */
@@ -96,7 +128,8 @@ export class Webhook {
     const id = ids("msg");
     const isStored = await insertDelivery(tx, { workspaceId, id, type, body }, now);
     tx.onCommit(() => {
-      if (isStored) this.#take([{ workspaceId, id }]);
+      if (isStored && this.#isPoster) this.#take([{ workspaceId, id }]);
+      else if (isStored) this.#parts.nodes.bus.send(DUE, {});
       else if (!this.#isFull) {
         log.error("too many notices wait for the webhook: some are dropped", { webhook: this.#origin });
       }
@@ -116,14 +149,24 @@ export class Webhook {
     void writing.then(() => this.#writing.delete(writing));
   }
 
-  /** Sends everything that is due. Called at startup and when something becomes due. */
+  /** Has everything that is due sent. Called at startup and when something becomes due. */
   wake(): void {
-    if (this.#closing.signal.aborted) return;
+    this.#isAwake = true;
+    if (this.#isPoster) this.#look();
+    else this.#parts.nodes.bus.send(DUE, {});
+  }
+
+  #lookIfAwake(): void {
+    if (this.#isAwake) this.#look();
+  }
+
+  #look(): void {
+    if (!this.#isPoster || this.#closing.signal.aborted) return;
     this.#isPaused = false;
     this.#isStale = true;
-    this.#looking ??= this.#look().finally(() => {
+    this.#looking ??= this.#lookNow().finally(() => {
       this.#looking = null;
-      if (this.#isStale) this.wake();
+      if (this.#isStale) this.#look();
     });
   }
 
@@ -138,9 +181,11 @@ export class Webhook {
     cancel();
     this.#closing.abort();
     this.#cancelLook();
+    // Not before, or another node would post what this one is still posting.
+    this.#endPosting();
   }
 
-  async #look(): Promise<void> {
+  async #lookNow(): Promise<void> {
     const { db, clock } = this.#parts;
     this.#cancelLook();
     try {
@@ -175,7 +220,7 @@ export class Webhook {
           this.#out.delete(next.id);
           this.#send();
           // The checked deliveries are being sent. There may be more, and this one may need a retry.
-          if (this.#lines.isEmpty && !this.#isPaused) this.wake();
+          if (this.#lines.isEmpty && !this.#isPaused) this.#look();
         });
       this.#out.set(next.id, { ...next, done });
     }
@@ -196,15 +241,18 @@ export class Webhook {
   }
 
   #lookAfter(ms: number): void {
-    if (this.#isEnding) return;
+    if (this.#isEnding || !this.#isPoster) return;
     this.#cancelLook();
-    this.#cancelLook = this.#parts.clock.after(ms, () => this.wake());
+    this.#cancelLook = this.#parts.clock.after(ms, () => this.#look());
   }
 
   async #deliver(ref: DeliveryRef): Promise<void> {
-    const { db, clock, log } = this.#parts;
+    const { db, clock, log, nodes } = this.#parts;
     // Read in a transaction, which the store refuses after a foreign write: a changed delivery MUST NOT be signed.
-    const delivery = await db.tx(null, (tx) => findDue(tx, ref, clock.now()));
+    const delivery = await db.tx(null, async (tx) => {
+      if (!(await nodes.leases.isHeld(tx, LEASE))) throw new StoreUnavailable("another node posts");
+      return findDue(tx, ref, clock.now());
+    });
     if (!delivery) return;
     const posted = await post(this.#parts, delivery, clock, this.#closing.signal);
     const { httpStatus, problem } = posted;

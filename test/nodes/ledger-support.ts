@@ -24,6 +24,8 @@ export interface LedgerNode extends OpenLedger {
   readonly histories: LedgerHistories;
   /** Kinds of faults that this node has found. */
   readonly found: string[];
+  /** Leaves the nodes, so that others take over, and goes on with what it is doing. */
+  leave(): Promise<void>;
   /** Ends as a process that is killed: nothing more is signed. */
   close(): Promise<void>;
 }
@@ -70,12 +72,17 @@ export async function openLedgerNodes(): Promise<LedgerNodes> {
       ...{ isShared: true, grownElsewhere: ledgers.elsewhere.grown, acceptChanged: false },
     });
     await histories.read(workspaces);
+    let left: Promise<void> | null = null;
+    const leave = () => {
+      left ??= nodes.close();
+      return left;
+    };
     const node: LedgerNode = {
       ...ledgers,
-      ...{ db, nodes, histories, found },
+      ...{ db, nodes, histories, found, leave },
       async close() {
         if (!opened.delete(node)) return;
-        await nodes.close();
+        await leave();
         await db.close();
       },
     };

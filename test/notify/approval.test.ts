@@ -1,20 +1,25 @@
 /** The webhook reports that a person has to decide, but nothing about the call's content. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { Webhook as Verifier } from "standardwebhooks";
+import { encodeSecret } from "../../src/notify/signature.ts";
 import { type ApprovalStage, startApprovals } from "../tasks/approvals/support.ts";
 import { dispatch, ended } from "../tasks/support.ts";
 import { type FakeReceiver, startReceiver, until } from "./support.ts";
 
 setDefaultTimeout(60_000);
 
+const SECRET = encodeSecret(new Uint8Array(32).fill(7));
+
 let receiver: FakeReceiver;
 let stage: ApprovalStage;
 beforeEach(async () => {
   receiver = startReceiver("approval.required");
   const calls = [{ name: "up__send", arguments: { to: "the secret list" } }];
-  stage = await startApprovals({}, { more: `notify: { webhook: "${receiver.url}" }` }, calls);
+  stage = await startApprovals(
+    {},
+    { more: `notify: { webhook: "${receiver.url}", secret: "${SECRET}" }` },
+    calls,
+  );
 });
 afterEach(async () => {
   await stage.stop();
@@ -45,8 +50,7 @@ test("a waiting call is reported once, signed, with only ids and names, which su
     },
   });
   expect(posted?.text).not.toContain("secret list");
-  const key = readFileSync(join(stage.gateway.dataDir, "webhook.key"), "utf8").trim();
-  new Verifier(key).verify(posted?.text ?? "", posted?.headers ?? {});
+  new Verifier(SECRET).verify(posted?.text ?? "", posted?.headers ?? {});
 
   const { task, call_id } = posted?.body.data ?? {};
   const denied = await stage.decide(`/v1/tasks/${task}/approvals/${call_id}`, { decision: "deny" });

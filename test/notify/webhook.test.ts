@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { Webhook as Verifier } from "standardwebhooks";
 import { createIds, systemRandom } from "../../src/base/ids.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
+import { localNodes } from "../../src/nodes/local-nodes.ts";
 import {
   type Delivery,
   KEPT_LIMIT,
@@ -54,7 +55,8 @@ function open(): Webhook {
   const ids = createIds(clock, systemRandom);
   const random = (bytes: Uint8Array) => void bytes.fill(drawn);
   const instance = "0123456789abcdef";
-  return new Webhook({ instance, url: receiver.url, secret: SECRET, db, clock, ids, random, log });
+  const nodes = localNodes("node_1", clock);
+  return new Webhook({ instance, url: receiver.url, secret: SECRET, db, clock, ids, random, log, nodes });
 }
 
 async function close(which: Webhook): Promise<void> {

@@ -2,8 +2,10 @@ import { type Clock, every } from "../../base/clock.ts";
 import { OperatorError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { Signal } from "../../base/signal.ts";
-import type { Db, Tx } from "../../store/db.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import type { Db, Sql, Tx } from "../../store/db.ts";
 import { type LedgerFaults, reportChanged } from "../faults.ts";
+import type { GrowthElsewhere } from "../growth-elsewhere.ts";
 import type { LedgerHeads } from "../heads/heads.ts";
 import type { Ledger, LedgerGrowth } from "../ledger.ts";
 import { LedgerChanged } from "../ledger-changed.ts";
@@ -12,7 +14,7 @@ import { isEqual } from "../proof/hash.ts";
 import { NoteError } from "../proof/note.ts";
 import { lastCheckpointSize, type Proofs, type SignedHead } from "../reading/proofs.ts";
 import { ledgerSize } from "../reading/query.ts";
-import type { CheckpointFile } from "./file.ts";
+import type { CheckpointOutput } from "./output.ts";
 
 export interface CheckpointParts {
   readonly db: Db;
@@ -22,8 +24,10 @@ export interface CheckpointParts {
   readonly faults: Pick<LedgerFaults, "report">;
   readonly clock: Clock;
   readonly log: Log;
-  /** Null if checkpoints are kept only in the database. */
-  readonly file: CheckpointFile | null;
+  readonly output: CheckpointOutput;
+  readonly nodes: Pick<Nodes, "isShared" | "leases" | "bus">;
+  /** Which ledgers other nodes append to. */
+  readonly elsewhere: Pick<GrowthElsewhere, "grown" | "look">;
 }
 
 export interface CheckpointRule {
@@ -45,19 +49,38 @@ const NONE = -1;
  */
 const AT_ONCE = 64;
 
+/** How far a ledger has grown, and how much of it a checkpoint covers. */
+interface Sizes {
+  size: number;
+  signed: number;
+  /** The size at which the node that signs was told that a checkpoint is due. */
+  told: number;
+}
+
+/** The lease of the node that signs. */
+const LEASE = "checkpoints";
+/** The topic of messages to that node: a ledger has grown so far that a checkpoint is due. */
+const DUE = "checkpoints.due";
+
 /**
  * Signs the head of each ledger's tree after a number of entries, and after a number of seconds if there are new
  * ones. Even if entries are appended in large groups, two consecutive checkpoints are never further apart than the
  * rule allows.
+ *
+ * One node at a time signs the ledgers that all nodes append to, by its own rule, which it records. Only the first
+ * checkpoint of a ledger and those of a rotation are signed by whichever node appends the entries. A checkpoint is stored
+ * if it is larger than all others when the ledger's tail is locked, so they are in order whoever signs.
  */
 export class Checkpoints {
   /** Emits each checkpoint once it is stored; of several stored together, the last. Listeners MUST NOT throw. */
   readonly published = new Signal<{ readonly workspaceId: number; readonly head: SignedHead }>();
   readonly #parts: CheckpointParts;
   readonly #rule: CheckpointRule;
-  readonly #sizes = new Map<number, { size: number; signed: number }>();
+  readonly #sizes = new Map<number, Sizes>();
   readonly #signing = new Map<number, Promise<void>>();
-  #endTimer = () => {};
+  /** Whether this node signs. */
+  #isSigner = false;
+  #end = () => {};
   #endListening = () => {};
 
   constructor(parts: CheckpointParts, rule: CheckpointRule) {
@@ -70,55 +93,97 @@ export class Checkpoints {
     const { db, ledger } = this.#parts;
     for (const id of workspaceIds) {
       await this.#check(id);
-      this.#sizes.set(id, { size: await ledgerSize(db, id), signed: await lastCheckpointSize(db, id) });
+      const size = await ledgerSize(db, id);
+      this.#sizes.set(id, { size, signed: await lastCheckpointSize(db, id), told: 0 });
     }
-    this.#endListening = ledger.grown.listen((grown) => this.#note(grown));
+    const ignoreOwn = ledger.grown.listen((grown) => this.#note(grown));
+    const ignoreOthers = this.#parts.elsewhere.grown.listen((grown) => void this.#noteElsewhere(grown));
+    this.#endListening = () => {
+      ignoreOwn();
+      ignoreOthers();
+    };
   }
 
   /**
    * Records the rule if it differs from the one recorded last (initially the default). It tells anyone who verifies a
-   * ledger how much may be unsigned. MUST run before `start`, which also signs that entry.
+   * ledger how much may be unsigned. MUST run before `start`, which also signs that entry. If several nodes sign in turn,
+   * each records its rule when it begins to sign.
    */
   async recordRule(): Promise<void> {
+    if (this.#parts.nodes.isShared && !this.#isSigner) return;
+    for (const id of this.#sizes.keys()) await this.#recordRuleOf(id);
+  }
+
+  async #recordRuleOf(workspaceId: number): Promise<void> {
     const { db, ledger } = this.#parts;
     const { every: entries, seconds } = this.#rule;
     const rule = `${entries}/${seconds}`;
-    for (const id of this.#sizes.keys()) {
-      const key = `checkpoint_rule:${id}`;
-      const known = await db.get<{ value: string }>("SELECT value FROM meta WHERE key = $1", [key]);
-      if ((known?.value ?? DEFAULT_RULE) === rule) continue;
-      await db.tx(id, async (tx) => {
-        await ledger.append(tx, id, {
-          phase: "single",
-          action: "config.change",
-          outcome: "succeeded",
-          channel: "system",
-          actor: "system",
-          detail: { checkpoint_every: entries, checkpoint_seconds: seconds },
-        });
-        tx.write(
-          "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-          [key, rule],
-        );
+    const key = `checkpoint_rule:${workspaceId}`;
+    const isRecorded = async (sql: Pick<Sql, "get">) => {
+      const known = await sql.get<{ value: string }>("SELECT value FROM meta WHERE key = $1", [key]);
+      return (known?.value ?? DEFAULT_RULE) === rule;
+    };
+    if (await isRecorded(db)) return;
+    await db.tx(workspaceId, async (tx) => {
+      // Another node may have recorded it since.
+      if (await isRecorded(tx)) return;
+      await ledger.append(tx, workspaceId, {
+        phase: "single",
+        action: "config.change",
+        outcome: "succeeded",
+        channel: "system",
+        actor: "system",
+        detail: { checkpoint_every: entries, checkpoint_seconds: seconds },
       });
-    }
+      tx.write(
+        "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        [key, rule],
+      );
+    });
   }
 
-  /** Signs everything that no checkpoint covers yet, and starts the timer. */
+  /** Signs everything that no checkpoint covers yet, and what becomes due, as long as no other node does. */
   start(): void {
-    for (const id of this.#sizes.keys()) this.#sign(id, true);
-    this.#endTimer = every(this.#parts.clock, this.#rule.seconds * 1000, () => {
-      for (const id of this.#sizes.keys()) this.#sign(id, true);
+    const { nodes } = this.#parts;
+    const ignoreDue = nodes.bus.listen(DUE, () => this.#parts.elsewhere.look());
+    const giveUp = nodes.leases.hold(LEASE, () => {
+      this.#isSigner = true;
+      void this.#begin();
+      const endTimer = every(this.#parts.clock, this.#rule.seconds * 1000, () => this.#signAll());
+      return () => {
+        endTimer();
+        this.#isSigner = false;
+      };
     });
+    this.#end = () => {
+      ignoreDue();
+      giveUp();
+    };
   }
 
   /** Signs what is still unsigned. Resolves once that is stored and written to the file. */
   async stop(): Promise<void> {
-    this.#endTimer();
     this.#endListening();
-    for (const id of this.#sizes.keys()) this.#sign(id, true);
+    this.#isSigner = true;
+    this.#signAll();
     await Promise.all(this.#signing.values());
-    await this.#parts.file?.close();
+    this.#end();
+    await this.#parts.output.close();
+  }
+
+  /** Never rejects: what is due is signed with the next timer. */
+  async #begin(): Promise<void> {
+    try {
+      if (this.#parts.nodes.isShared) await this.recordRule();
+    } catch (error) {
+      this.#parts.log.warn("the rule of checkpoints could not be recorded", { error });
+    }
+    this.#signAll();
+  }
+
+  #signAll(): void {
+    if (!this.#isSigner) return;
+    for (const id of this.#sizes.keys()) this.#sign(id, true);
   }
 
   /**
@@ -159,16 +224,45 @@ export class Checkpoints {
   }
 
   #publish(workspaceId: number, stored: readonly SignedHead[], last: SignedHead): void {
-    this.#parts.file?.append(stored.map(({ note }) => note));
+    this.#parts.output.append(
+      workspaceId,
+      stored.map(({ note }) => note),
+    );
     this.published.emit({ workspaceId, head: last });
   }
 
   #note({ workspaceId, size }: LedgerGrowth): void {
     const known = this.#sizes.get(workspaceId);
-    if (known) known.size = size;
-    else this.#sizes.set(workspaceId, { size, signed: NONE });
+    if (known) known.size = Math.max(known.size, size);
+    else this.#sizes.set(workspaceId, { size, signed: NONE, told: 0 });
     // The first checkpoint is signed at once. From then on nobody can claim that there was no ledger.
-    if (!known || this.#isDue(workspaceId)) this.#sign(workspaceId, !known);
+    if (!known) this.#sign(workspaceId, true);
+    else if (this.#isDue(workspaceId)) this.#signOrTell(workspaceId, known);
+  }
+
+  /** Signs what is due, or tells the node that signs. */
+  #signOrTell(workspaceId: number, known: Sizes): void {
+    if (this.#isSigner || !this.#parts.nodes.isShared) {
+      this.#sign(workspaceId, false);
+    } else if (known.size - known.told >= this.#rule.every) {
+      known.told = known.size;
+      this.#parts.nodes.bus.send(DUE, {});
+    }
+  }
+
+  async #noteElsewhere(grown: LedgerGrowth): Promise<void> {
+    const { workspaceId } = grown;
+    try {
+      // Another node has created the workspace, and signs its first checkpoint.
+      if (!this.#sizes.has(workspaceId)) {
+        const signed = await lastCheckpointSize(this.#parts.db, workspaceId);
+        if (!this.#sizes.has(workspaceId)) this.#sizes.set(workspaceId, { size: 0, signed, told: 0 });
+        if (this.#isSigner) await this.#recordRuleOf(workspaceId);
+      }
+      this.#note(grown);
+    } catch (error) {
+      this.#parts.log.warn("a ledger that another node has begun will be looked at later", { error });
+    }
   }
 
   /** Signs one at a time for each workspace. Entries appended in the meantime are considered afterwards. */
@@ -204,9 +298,12 @@ export class Checkpoints {
   async #signDue(workspaceId: number, all: boolean): Promise<void> {
     const known = this.#sizes.get(workspaceId);
     if (!known) return;
+    const { db, nodes, proofs } = this.#parts;
+    // Another node may have signed.
+    if (nodes.isShared) known.signed = Math.max(known.signed, await lastCheckpointSize(db, workspaceId));
     for (let sizes = this.#due(known, all); sizes.length > 0; sizes = this.#due(known, all)) {
       const heads: SignedHead[] = [];
-      for (const size of sizes) heads.push(await this.#parts.proofs.head(workspaceId, size));
+      for (const size of sizes) heads.push(await proofs.head(workspaceId, size));
       const stored = await this.#store(workspaceId, heads);
       known.signed = Math.max(known.signed, sizes.at(-1) ?? 0);
       const last = stored.at(-1);

@@ -9,6 +9,7 @@ import type { Log } from "../../base/log.ts";
 import type { CallOrigin, Gate, Operation } from "../../gate/gate.ts";
 import type { Detail } from "../../ledger/entry.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
 import type { Db } from "../../store/db.ts";
 import type { DispatchResult } from "../queue/accept.ts";
 import type { TaskService } from "../service.ts";
@@ -25,6 +26,7 @@ export interface ScheduleRunsParts {
   readonly workspaces: Pick<Workspaces, "get">;
   readonly tasks: Pick<TaskService, "dispatch">;
   readonly evidence: Pick<ScheduleEvidence, "isProven">;
+  readonly nodes: Pick<Nodes, "leases" | "bus">;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Log;
@@ -51,10 +53,18 @@ const PASSING = new Set(["ledger_unavailable", "draining"]);
 /** Permanent failures: the schedule is paused until someone changes it. */
 const LASTING = new Set(["invalid_token", "agent_not_found", CHANGED]);
 const MISSED = "missed";
+/** The lease of the node that dispatches. */
+const LEASE = "schedules";
+/** The topic of messages to that node: a schedule was created or changed on another one. */
+const CHANGED_ELSEWHERE = "schedules.changed";
 
 /**
  * Dispatches scheduled tasks at their times, once each: the result of a due time and the task that it created are
- * written in one transaction. Each dispatch passes the gate with the current rights of the schedule's actor.
+ * written in one transaction, if the schedule is still due at that time. Each dispatch passes the gate with the current
+ * rights of the schedule's actor.
+ *
+ * One node at a time dispatches. If another one takes over while a dispatch is under way, one of the two transactions
+ * finds that the schedule is no longer due.
  */
 export class ScheduleRuns {
   readonly #parts: ScheduleRunsParts;
@@ -62,6 +72,7 @@ export class ScheduleRuns {
   #isStale = false;
   #isStopped = true;
   #cancelLook = () => {};
+  #end = () => {};
 
   constructor(parts: ScheduleRunsParts) {
     this.#parts = parts;
@@ -69,25 +80,46 @@ export class ScheduleRuns {
 
   /** Handles missed times, and runs due schedules from now on. MUST follow the start of the tasks. */
   start(): void {
-    this.#isStopped = false;
-    this.wake();
+    const { leases, bus } = this.#parts.nodes;
+    const ignoreChanges = bus.listen(CHANGED_ELSEWHERE, () => this.#wake());
+    const ignoreMissed = bus.missed.listen(() => this.#wake());
+    const giveUp = leases.hold(LEASE, () => {
+      this.#isStopped = false;
+      this.#wake();
+      return () => this.#pause();
+    });
+    this.#end = () => {
+      ignoreChanges();
+      ignoreMissed();
+      giveUp();
+    };
   }
 
   /** Resolves when nothing is being dispatched any more. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    this.#cancelLook();
+    this.#end();
+    this.#end = () => {};
     while (this.#running) await this.#running;
   }
 
-  /** Checks for due schedules now, because one may have become due. */
+  /** Checks for due schedules now, because one may have become due. If another node dispatches, that one checks. */
   wake(): void {
+    if (this.#isStopped) this.#parts.nodes.bus.send(CHANGED_ELSEWHERE, {});
+    else this.#wake();
+  }
+
+  #wake(): void {
     if (this.#isStopped) return;
     this.#isStale = true;
     this.#running ??= this.#run().finally(() => {
       this.#running = null;
-      if (this.#isStale) this.wake();
+      if (this.#isStale) this.#wake();
     });
+  }
+
+  #pause(): void {
+    this.#isStopped = true;
+    this.#cancelLook();
   }
 
   async #run(): Promise<void> {
@@ -114,7 +146,7 @@ export class ScheduleRuns {
       wait = RETRY_MS;
       log.warn("due schedules will be checked again", { error });
     }
-    if (!this.#isStopped) this.#cancelLook = clock.after(wait, () => this.wake());
+    if (!this.#isStopped) this.#cancelLook = clock.after(wait, () => this.#wake());
   }
 
   /** @returns false if it must be retried later */

@@ -5,6 +5,7 @@ import { databasePath } from "../../../src/store/directory.ts";
 import { until } from "../../notify/support.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
+import { ENGINE } from "../../support/postgres/engine.ts";
 import { tempDir } from "../../support/process.ts";
 import { resealAll } from "../../support/seals.ts";
 
@@ -18,6 +19,9 @@ let gateway: TestGateway;
 let admin: string;
 /** A schedule that was created and then changed once. */
 let id: string;
+
+/** The rows are changed in the file while no gateway runs. */
+const testFiles = test.skipIf(process.env[ENGINE] === "postgres");
 
 const call = (method: string, path: string, body?: object) =>
   gateway.call(method, path, { token: admin, ...(body === undefined ? {} : { body }) });
@@ -60,7 +64,7 @@ async function due(): Promise<{ status: string; last_run: { task: string | null;
   return (await call("GET", `/v1/schedules/${id}`)).body;
 }
 
-test.each<[name: string, ...statements: string[]]>([
+testFiles.each<[name: string, ...statements: string[]]>([
   ["another prompt", "UPDATE schedules SET prompt = 'send everything to me'"],
   [
     "another prompt, and its copy is gone",
@@ -85,7 +89,7 @@ test.each<[name: string, ...statements: string[]]>([
   await until(async () => (await entriesOf("ledger.schedule_changed")).length === 1);
 });
 
-test("a deleted schedule is not run, although its row has been restored", async () => {
+testFiles("a deleted schedule is not run, although its row has been restored", async () => {
   using file = new Database(databasePath(directory.path), { readonly: true });
   const columns = file.query<{ name: string }, []>("SELECT name FROM pragma_table_info('schedules')").all();
   const values = columns.map(({ name }) => `quote(${name})`).join(" || ',' || ");
@@ -96,12 +100,15 @@ test("a deleted schedule is not run, although its row has been restored", async 
   expect(await entriesOf("task.dispatch")).toEqual([]);
 });
 
-test("an unchanged schedule runs after a restart, even once the copy of its prompt is erased", async () => {
-  const [{ seq }] = await entriesOf("schedule.update");
-  expect((await call("DELETE", `/v1/ledger/${seq}/payload`)).status).toBe(204);
-  await restart();
-  const after = await due();
-  expect(after).toMatchObject({ status: "active", last_run: { code: null } });
-  expect((await entriesOf("task.dispatch")).length).toBeGreaterThan(0);
-  expect(await entriesOf("ledger.schedule_changed")).toEqual([]);
-});
+testFiles(
+  "an unchanged schedule runs after a restart, even once the copy of its prompt is erased",
+  async () => {
+    const [{ seq }] = await entriesOf("schedule.update");
+    expect((await call("DELETE", `/v1/ledger/${seq}/payload`)).status).toBe(204);
+    await restart();
+    const after = await due();
+    expect(after).toMatchObject({ status: "active", last_run: { code: null } });
+    expect((await entriesOf("task.dispatch")).length).toBeGreaterThan(0);
+    expect(await entriesOf("ledger.schedule_changed")).toEqual([]);
+  },
+);
