@@ -249,6 +249,7 @@ describe.skipIf(missingPostgres !== undefined)("a store", () => {
     const { database } = await emptyDatabase();
     const data = copyOf("vectors");
     const source = new Database(join(data, "gatehouse.db"));
+    source.exec("UPDATE vault_spaces SET state = 'kept'");
     source.exec(
       "INSERT INTO vault_spaces (id, name, dimensions, state, created_at) VALUES (5, 'a/b', 3, 'active', 0), (6, 'a/c', 3, 'kept', 0)",
     );
