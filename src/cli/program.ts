@@ -30,6 +30,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ["connector", async () => (await import("./connector/command.ts")).connectorCommand()],
   ["ledger", async () => (await import("./ledger/command.ts")).ledgerCommand()],
   ["reseal", async () => (await import("./reseal.ts")).resealCommand()],
+  ["store", async () => (await import("./store/command.ts")).storeCommand()],
   ["config", async () => (await import("./config.ts")).configCommand()],
   ["models", async () => (await import("./models.ts")).modelsCommand()],
   ["nodes", async () => (await import("./nodes.ts")).nodesCommand()],

@@ -20,7 +20,7 @@ import { Catalogue } from "./catalogue.ts";
 import type { SourceListener } from "./connector-parts.ts";
 import { Connectors } from "./connectors.ts";
 import type { ConnectorDefinition, McpDefinition, OpenApiDefinition } from "./definition/definition.ts";
-import type { DefinitionStore } from "./definition/stored.ts";
+import { type DefinitionStore, definitionContext } from "./definition/stored.ts";
 import { DirectCalls } from "./direct/call.ts";
 import { LazySource } from "./lazy-source.ts";
 import { openProgramUsers, type ProgramUserPool } from "./mcp-upstream/stdio/program-users.ts";
@@ -168,14 +168,12 @@ function openOpenApi(
 }
 
 function definitionStore({ secretKey: key, random }: OpenConnectorsParts): DefinitionStore {
-  // A definition that was moved to another row cannot be decrypted.
-  const context = (workspaceId: number, name: string) => `connector\n${workspaceId}\n${name}`;
   return {
     seal: (workspaceId, name, definition) =>
-      seal(key, JSON.stringify(definition), context(workspaceId, name), random),
+      seal(key, JSON.stringify(definition), definitionContext(workspaceId, name), random),
     open: (workspaceId, name, sealed) =>
       JSON.parse(
-        Buffer.from(unseal(key, sealed, context(workspaceId, name))).toString(),
+        Buffer.from(unseal(key, sealed, definitionContext(workspaceId, name))).toString(),
       ) as ConnectorDefinition,
   };
 }

@@ -21,9 +21,13 @@ export class SealedWebhookSecret implements WebhookSecretStore {
     const known = await this.#keys.read(PURPOSE);
     if (known) return known.secret;
     const secret = createWebhookSecret(random);
-    const created = { purpose: PURPOSE, id: ID, secret, replaces: null } as const;
-    const isFirst = await this.#db.tx(null, (tx) => this.#keys.put(tx, created));
+    const isFirst = await this.#db.tx(null, (tx) => this.#keys.put(tx, firstWebhookSecret(secret)));
     // Otherwise another node has created it in the meantime.
     return isFirst ? secret : this.readOrCreate(random);
   }
+}
+
+/** A secret in the form in which it is put into a store that has none. */
+export function firstWebhookSecret(secret: Uint8Array) {
+  return { purpose: PURPOSE, id: ID, secret, replaces: null } as const;
 }

@@ -37,15 +37,25 @@ export class WebhookSecretFile implements WebhookSecretStore {
   }
 
   async readOrCreate(random: RandomSource): Promise<Uint8Array> {
-    const known = readKeyFile(
+    const known = this.read();
+    if (known) return known;
+    const made = createWebhookSecret(random);
+    this.write(made);
+    return made;
+  }
+
+  /** Undefined if there is no file. @throws OperatorError if it cannot be used */
+  read(): Uint8Array | undefined {
+    return readKeyFile(
       this.#path,
       (content) => decodeSecret(content.trim()),
       "restore it from a backup, or remove it: the next start creates a new one, which the receiver must then be given",
     );
-    if (known) return known;
-    const made = createWebhookSecret(random);
-    makeKeyFile(this.#path, `${encodeSecret(made)}\n`);
-    return made;
+  }
+
+  /** Creates the file, which MUST not exist. @throws OperatorError */
+  write(secret: Uint8Array): void {
+    makeKeyFile(this.#path, `${encodeSecret(secret)}\n`);
   }
 }
 

@@ -11,6 +11,11 @@ export interface DefinitionStore {
   open(workspaceId: number, name: string, sealed: Uint8Array): ConnectorDefinition;
 }
 
+/** What a definition is sealed for. One that was moved to another row cannot be decrypted. */
+export function definitionContext(workspaceId: number, name: string): string {
+  return `connector\n${workspaceId}\n${name}`;
+}
+
 /** A connector's definition in the store. It may hold a document of megabytes, so it is read only when needed. */
 export class StoredDefinition {
   readonly #db: Db;

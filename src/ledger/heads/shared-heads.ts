@@ -180,22 +180,28 @@ class TailChanges implements CommitWork {
       const open = this.#open.get(workspaceId);
       if (!open) throw new Error(`the ledger of workspace ${workspaceId} was changed, but not opened`);
       const end = { ...open.end, tree: grown(open.stored.tree, open.leaves) };
-      const head = this.#sign(workspaceId, end);
-      const row: SqlValue[] = [workspaceId, head, edgeOf(end.tree)];
-      tx.write(WRITE, row);
+      const head = writeTail(tx, this.#parts, workspaceId, end);
       tx.onCommit(() => this.#keep(workspaceId, { ...end, head, treeHead: headOf(end) }));
     }
   }
+}
 
-  #sign(workspaceId: number, end: LedgerEnd): string {
-    const { keys, nameOf } = this.#parts;
-    const origin = keys.originOf(nameOf(workspaceId));
-    const text = sharedHeadText({
-      ...{ origin, workspaceId, ...headOf(end), checkpoints: end.checkpoints },
-      ...{ lastTs: end.tail.ts, lastLeaf: end.tail.leaf, keys: keys.digestInTransaction() },
-    });
-    return formatNote({ text, signatures: keys.signHead(origin, text) });
-  }
+/** Signs a ledger's end and writes it. @returns the signed head */
+export function writeTail(
+  tx: Pick<Tx, "write">,
+  { keys, nameOf }: Pick<SharedHeadParts, "keys" | "nameOf">,
+  workspaceId: number,
+  end: LedgerEnd,
+): string {
+  const origin = keys.originOf(nameOf(workspaceId));
+  const text = sharedHeadText({
+    ...{ origin, workspaceId, ...headOf(end), checkpoints: end.checkpoints },
+    ...{ lastTs: end.tail.ts, lastLeaf: end.tail.leaf, keys: keys.digestInTransaction() },
+  });
+  const head = formatNote({ text, signatures: keys.signHead(origin, text) });
+  const row: SqlValue[] = [workspaceId, head, edgeOf(end.tree)];
+  tx.write(WRITE, row);
+  return head;
 }
 
 function headOf({ tree }: LedgerEnd): TreeHead {

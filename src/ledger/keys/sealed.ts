@@ -68,9 +68,7 @@ export class SealedSigningKey implements SigningKeyStore {
   }
 
   #newKey(key: SigningKey, replaces: string | null): NewSigningKey {
-    const secret = Buffer.from(formatSigningKey(key));
-    const stored = { purpose: PURPOSE, id: idOf(key), secret, replaces } as const;
-    return { ...key, write: (tx) => this.#keys.put(tx, stored), complete() {} };
+    return { ...key, write: (tx) => this.#keys.put(tx, storedSigningKey(key, replaces)), complete() {} };
   }
 
   async #notInForce(publicKey: Uint8Array): Promise<OperatorError> {
@@ -84,6 +82,12 @@ export class SealedSigningKey implements SigningKeyStore {
       CHANGED_HINT,
     );
   }
+}
+
+/** A key in the form in which it is put into a store, in place of the key with the id `replaces`. */
+export function storedSigningKey(key: SigningKey, replaces: string | null) {
+  const secret = Buffer.from(formatSigningKey(key));
+  return { purpose: PURPOSE, id: idOf(key), secret, replaces } as const;
 }
 
 /** The public key in hexadecimal digits. */
