@@ -4,13 +4,13 @@ import type { RandomSource } from "../base/ids.ts";
 import { Signal } from "../base/signal.ts";
 import type { Bus } from "../nodes/bus.ts";
 import { ALONE } from "../nodes/local-nodes.ts";
-import type { Db, Sql, SqlValue, Tx } from "../store/db.ts";
+import type { Db, Sql, Tx } from "../store/db.ts";
 import { fitting } from "../store/page-bytes.ts";
 import { AgentCache } from "./agent-cache.ts";
 import { isRecordedName } from "./agent-names.ts";
+import { AGENT_COLUMNS, type AgentRow, agentFrom, fieldValues, TEXT_BYTES } from "./agent-rows.ts";
 import { RightsRevision } from "./grant.ts";
 import { type Halt, Halts } from "./halts.ts";
-import { KeptJson } from "./kept-json.ts";
 import type { TierPolicy } from "./tier-policy.ts";
 import { isTrusted } from "./trust.ts";
 import type { Workspaces } from "./workspaces.ts";
@@ -106,31 +106,7 @@ export interface AgentPage {
   readonly more: boolean;
 }
 
-interface AgentRow
-  extends Pick<Agent, "id" | "name" | "owner" | "description" | "instructions" | "status" | "version"> {
-  readonly workspace_id: number;
-  readonly memory_scope: string;
-  readonly tier_policy: string;
-  readonly tools: string;
-  readonly approvals: string | null;
-  readonly approvals_required: number;
-  readonly max_steps: number;
-  readonly credits_per_day: number | null;
-  readonly created_at: number;
-  readonly updated_at: number;
-  readonly seal: Uint8Array | null;
-}
-
-const COLUMNS =
-  "id, workspace_id, name, owner, description, instructions, memory_scope, tier_policy, tools, approvals, " +
-  "approvals_required, max_steps, " +
-  "credits_per_day, status, version, created_at, updated_at, seal";
-
 const TOPIC = "agent";
-
-const TEXT_BYTES = ["description", "instructions", "memory_scope", "tier_policy", "tools", "approvals"]
-  .map((column) => `COALESCE(octet_length(${column}), 0)`)
-  .join(" + ");
 
 export function createAgents(
   db: Db,
@@ -194,11 +170,11 @@ export function createAgents(
     const generation = generationOf(workspaceId);
     if (known?.generation === generation && isTrusted(bus)) return known.agent;
     const row = await (sql === db ? db.urgent : sql).get<AgentRow>(
-      `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND ${column} = $2 AND archived_at IS NULL`,
+      `SELECT ${AGENT_COLUMNS} FROM agents WHERE workspace_id = $1 AND ${column} = $2 AND archived_at IS NULL`,
       [workspaceId, value],
     );
     // A row that somebody else wrote does not count.
-    const agent = row && sql.seals.fits("agents", row) ? fromRow(row) : undefined;
+    const agent = row && sql.seals.fits("agents", row) ? agentFrom(row) : undefined;
     if (agent && sql === db && generation === generationOf(workspaceId)) {
       const keys = [cacheKey(workspaceId, "name", agent.name), cacheKey(workspaceId, "id", agent.id)];
       remembered.add(keys, { agent, generation });
@@ -238,13 +214,13 @@ export function createAgents(
     },
     async standing(workspaceId, id) {
       const row = await db.get<AgentRow & { readonly archived_at: number | null }>(
-        `SELECT ${COLUMNS}, archived_at FROM agents WHERE workspace_id = $1
+        `SELECT ${AGENT_COLUMNS}, archived_at FROM agents WHERE workspace_id = $1
            AND name = (SELECT name FROM agents WHERE workspace_id = $1 AND id = $2)
          ORDER BY archived_at IS NULL DESC, id = $2 DESC LIMIT 1`,
         [workspaceId, id],
       );
       if (!row) return undefined;
-      const { name, status, version } = asHalted(workspaceId, fromRow(row));
+      const { name, status, version } = asHalted(workspaceId, agentFrom(row));
       return { id: row.id, name, status: row.archived_at === null ? status : "archived", version };
     },
     halt: (workspaceId, id) => halts.halt(idKey(workspaceId, id)),
@@ -277,14 +253,14 @@ export function createAgents(
         const shown = fitting(sizes, limit, ({ bytes }) => bytes);
         const last = shown.at(-1);
         if (!last) return { agents: [], more: false };
-        const rows = await db.all<AgentRow>(`SELECT ${COLUMNS} ${named} AND name <= $3 ORDER BY name`, [
+        const rows = await db.all<AgentRow>(`SELECT ${AGENT_COLUMNS} ${named} AND name <= $3 ORDER BY name`, [
           workspaceId,
           from,
           last.name,
         ]);
         const agents = rows
           .filter((row) => db.seals.fits("agents", row))
-          .map((row) => asHalted(workspaceId, fromRow(row)));
+          .map((row) => asHalted(workspaceId, agentFrom(row)));
         const more = shown.length < sizes.length;
         // Skips a page on which no row counts: without a last item, there would be no cursor to continue from.
         if (agents.length > 0 || !more) return { agents, more };
@@ -300,13 +276,13 @@ export function createAgents(
         `INSERT INTO agents (id, workspace_id, name, owner, description, instructions, memory_scope, tier_policy, tools,
            approvals, approvals_required, max_steps, credits_per_day, status, version, created_at, updated_at)
          VALUES ($14, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'active', 1, $13, $13)
-         ON CONFLICT (workspace_id, name) WHERE archived_at IS NULL DO NOTHING RETURNING ${COLUMNS}`,
+         ON CONFLICT (workspace_id, name) WHERE archived_at IS NULL DO NOTHING RETURNING ${AGENT_COLUMNS}`,
         [workspaceId, name, ...fieldValues(fields), now, createAgentId(random)],
       );
       if (!row) throw new Problem("agent_exists", `An agent named ${name} already exists.`);
       await tx.seals.seal(tx, "agents", { id: row.id });
       reportChange(tx, workspaceId, row.id);
-      return asHalted(workspaceId, fromRow(row));
+      return asHalted(workspaceId, agentFrom(row));
     },
     async update(tx, workspaceId, name, change) {
       const agent = await get(workspaceId, name, tx);
@@ -326,11 +302,11 @@ export function createAgents(
     async archive(tx, workspaceId, name) {
       // Also applies to an agent whose row somebody else wrote: archiving it frees its name.
       const row = await tx.get<AgentRow>(
-        `SELECT ${COLUMNS} FROM agents WHERE workspace_id = $1 AND name = $2 AND archived_at IS NULL`,
+        `SELECT ${AGENT_COLUMNS} FROM agents WHERE workspace_id = $1 AND name = $2 AND archived_at IS NULL`,
         [workspaceId, name],
       );
       if (!row) throw new Problem("agent_not_found", `There is no agent named ${JSON.stringify(name)}.`);
-      const agent = fromRow(row);
+      const agent = agentFrom(row);
       const now = clock.now();
       revision.change(tx);
       reportChange(tx, workspaceId, agent.id);
@@ -378,43 +354,4 @@ function idKeyPrefix(workspaceId: number): string {
 
 function workspaceOf(key: string): number {
   return Number(key.slice(0, key.indexOf(":")));
-}
-
-function fieldValues(fields: AgentFields): SqlValue[] {
-  return [
-    fields.owner,
-    fields.description,
-    fields.instructions,
-    JSON.stringify(fields.memoryScope),
-    JSON.stringify(fields.tierPolicy),
-    JSON.stringify(fields.tools),
-    fields.approvals && JSON.stringify(fields.approvals),
-    fields.approvalsRequired,
-    fields.maxSteps,
-    fields.creditsPerDay,
-  ];
-}
-
-const policies = new KeptJson<TierPolicy>();
-const globs = new KeptJson<readonly string[]>();
-
-function fromRow(row: AgentRow): Agent {
-  return {
-    id: row.id,
-    name: row.name,
-    owner: row.owner,
-    description: row.description,
-    instructions: row.instructions,
-    memoryScope: JSON.parse(row.memory_scope) as string[],
-    tierPolicy: policies.parse(row.tier_policy),
-    tools: globs.parse(row.tools),
-    approvals: row.approvals === null ? null : globs.parse(row.approvals),
-    approvalsRequired: row.approvals_required,
-    maxSteps: row.max_steps,
-    creditsPerDay: row.credits_per_day,
-    status: row.status,
-    version: row.version,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
 }

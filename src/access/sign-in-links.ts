@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { RandomSource } from "../base/ids.ts";
+import type { Tx } from "../store/db.ts";
 import { createSecret, hashSecretHex, LINK_PREFIX } from "./secret.ts";
 
 /** The token that a link signs in as. */
@@ -27,13 +28,33 @@ export interface SignInLink {
 /** A used link. */
 export interface RedeemedLink extends LinkedToken {
   readonly maker: LinkMaker;
-  /** Makes the link valid again, if the sign-in failed. */
-  giveBack(): void;
+}
+
+/** Links that sign a browser in once, within 30 minutes. */
+export interface SignInLinks {
+  /** The expiry of a link created now. */
+  expiry(): number;
+  /**
+   * Creates a link, which is valid once the transaction is committed. The caller MUST have checked that the token may be lent,
+   * and takes `expiresAt` from `expiry`.
+   */
+  create(tx: Tx, token: LinkedToken, maker: LinkMaker, expiresAt: number): Promise<SignInLink>;
+  /** The token that a link would sign in as. Undefined if it is unknown, used or expired. The link stays valid. */
+  find(secret: string): LinkedToken | undefined | Promise<LinkedToken | undefined>;
+  /**
+   * Uses a link. Of simultaneous requests with the same link, only the first succeeds. If the transaction is rolled back, the
+   * link stays valid.
+   */
+  use(tx: Tx, secret: string): Promise<RedeemedLink | undefined>;
 }
 
 const LINK_MS = 30 * 60_000;
 /** Maximum number of unused links. Beyond that, the oldest becomes invalid. */
-const LINK_LIMIT = 100;
+export const LINK_LIMIT = 100;
+
+export function linkExpiry(clock: Pick<Clock, "now">): number {
+  return clock.now() + LINK_MS;
+}
 
 interface UnusedLink extends LinkedToken {
   readonly maker: LinkMaker;
@@ -41,10 +62,10 @@ interface UnusedLink extends LinkedToken {
 }
 
 /**
- * Links that sign a browser in once, within 30 minutes. Only their hashes are kept, in memory, and they end with the
- * process. No file contains a link, and one command creates a new one.
+ * The links of the only process that uses a store. Only their hashes are kept, in memory, and they end with the process.
+ * No file contains a link, and one command creates a new one.
  */
-export class SignInLinks {
+export class MemorySignInLinks implements SignInLinks {
   readonly #waiting = new Map<string, UnusedLink>();
   readonly #clock: Pick<Clock, "now">;
   readonly #random: RandomSource;
@@ -54,31 +75,29 @@ export class SignInLinks {
     this.#random = random;
   }
 
-  /** The expiry of a link created now. */
   expiry(): number {
-    return this.#clock.now() + LINK_MS;
+    return linkExpiry(this.#clock);
   }
 
-  /** Creates a link. The caller MUST have checked that the token may be lent, and takes `expiresAt` from `expiry`. */
-  create(token: LinkedToken, maker: LinkMaker, expiresAt = this.expiry()): SignInLink {
+  async create(tx: Tx, token: LinkedToken, maker: LinkMaker, expiresAt: number): Promise<SignInLink> {
     const { workspaceId, tokenId, secretHash } = token;
     const secret = createSecret(this.#random, LINK_PREFIX);
-    this.#keep(hashSecretHex(secret), { workspaceId, tokenId, secretHash, maker, expiresAt });
+    const link = { workspaceId, tokenId, secretHash, maker, expiresAt };
+    tx.onCommit(() => this.#keep(hashSecretHex(secret), link));
     return { secret, expiresAt };
   }
 
-  /** The token that a link would sign in as. Undefined if it is unknown, used or expired. The link stays valid. */
   find(secret: string): LinkedToken | undefined {
     return this.#find(hashSecretHex(secret));
   }
 
-  /** Uses a link. Of simultaneous requests with the same link, only the first succeeds. */
-  use(secret: string): RedeemedLink | undefined {
+  async use(tx: Tx, secret: string): Promise<RedeemedLink | undefined> {
     const hash = hashSecretHex(secret);
     const found = this.#find(hash);
     if (!found) return undefined;
     this.#waiting.delete(hash);
-    return { ...found, giveBack: () => this.#keep(hash, found) };
+    tx.onRollback(() => this.#keep(hash, found));
+    return found;
   }
 
   #find(hash: string): UnusedLink | undefined {

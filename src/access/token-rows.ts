@@ -1,8 +1,8 @@
-import type { Db, Sql } from "../store/db.ts";
-import type { RowSeals } from "../store/seals/seals.ts";
+import type { Db, Sql, Tx } from "../store/db.ts";
+import type { RowSeals, SealedRow } from "../store/seals/seals.ts";
 import { type Caller, type ToolsMode, tokenIdOf } from "./caller.ts";
 import { KeptJson } from "./kept-json.ts";
-import type { Token } from "./tokens.ts";
+import type { Token, TokenRequest } from "./tokens.ts";
 
 /** A token with the names of its workspace and its agent. */
 export interface TokenRow {
@@ -32,6 +32,40 @@ export const SELECT_TOKEN = `SELECT t.id, t.workspace_id, w.name AS workspace, t
   a.archived_at AS agent_archived_at, t.scopes, t.tools_mode, t.person, t.role, t.expires_at, t.created_by, t.created_at, t.last_used_at,
   t.secret_hash, t.previous_hash, t.previous_until, t.rotations, t.seal
   FROM tokens t JOIN workspaces w ON w.id = t.workspace_id LEFT JOIN agents a ON a.id = t.agent_id`;
+
+/** Seals and inserts a new token. */
+export function insertToken(tx: Tx, row: SealedRow<"tokens">): void {
+  tx.write(
+    `INSERT INTO tokens (id, workspace_id, name, agent_id, scopes, tools_mode, person, role, secret_hash, expires_at,
+       created_by, created_at, rotations, seal)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+    [
+      row.id,
+      row.workspace_id,
+      row.name,
+      row.agent_id,
+      row.scopes,
+      row.tools_mode,
+      row.person,
+      row.role,
+      row.secret_hash,
+      row.expires_at,
+      row.created_by,
+      row.created_at,
+      row.rotations,
+      tx.seals.of("tokens", row),
+    ],
+  );
+}
+
+/** When a token that is issued now expires; null if it does not. */
+export function expiryOf(
+  { expiresIn, notAfter = Number.POSITIVE_INFINITY }: TokenRequest,
+  now: number,
+): number | null {
+  const end = Math.min(expiresIn === null ? Number.POSITIVE_INFINITY : now + expiresIn, notAfter);
+  return end === Number.POSITIVE_INFINITY ? null : end;
+}
 
 /** When a token or session was last used, until it is written. */
 export interface LastUse {

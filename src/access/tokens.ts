@@ -8,12 +8,21 @@ import { containsSql } from "../store/common-sql.ts";
 import type { Db, Sql, Tx } from "../store/db.ts";
 import type { Caller, ToolsMode } from "./caller.ts";
 import { CallerCache } from "./caller-cache.ts";
-import { type EndedRights, listenToRights, sendRights } from "./ended-rights.ts";
 import { Grant, RightsRevision } from "./grant.ts";
+import {
+  type EndedRights,
+  listenToRights,
+  listenToTokenChanges,
+  sendRights,
+  sendTokenChange,
+  type TokenChange,
+} from "./messages.ts";
 import { createSecret, hashSecret, hashSecretHex } from "./secret.ts";
 import { shortenSessions } from "./session-rows.ts";
 import {
   callerFrom,
+  expiryOf,
+  insertToken,
   type LastUse,
   SELECT_TOKEN,
   saveLastUses,
@@ -114,7 +123,7 @@ export interface Tokens {
   /** Emits what has ended, on whatever node, just before `changed`. */
   readonly ended: Signal<EndedRights>;
   /** Emits after a token is issued, rotated or revoked, with the id of the agent that it acts as. */
-  readonly tokenChanged: Signal<{ readonly workspaceId: number; readonly agentId: number | null }>;
+  readonly tokenChanged: Signal<TokenChange>;
   /** Counts the changes that may have ended a caller's rights. */
   readonly revision: RightsRevision;
   /** Announces that this transaction ends what authorises callers: a token or its secret, its agent, or a session. */
@@ -147,8 +156,6 @@ interface CachedToken {
   readonly until: number;
 }
 
-/** Messages about tokens that were issued, rotated or revoked. They tell of no rights. */
-const TOKEN_TOPIC = "token";
 /** Maximum number of cached grants. */
 const GRANT_LIMIT = 10_000;
 
@@ -165,7 +172,7 @@ export function createTokens(
   const used = new Map<string, LastUse>();
   const changed = new Signal<void>();
   const ended = new Signal<EndedRights>();
-  const tokenChanged = new Signal<{ readonly workspaceId: number; readonly agentId: number | null }>();
+  const tokenChanged = new Signal<TokenChange>();
   const revision = new RightsRevision(bus);
   const grants = new Map<string, Grant>();
 
@@ -195,14 +202,11 @@ export function createTokens(
   function tellOf(tx: Tx, workspaceId: number, agentId: number | null): void {
     tx.onCommit(() => {
       tokenChanged.emit({ workspaceId, agentId });
-      bus.send(TOKEN_TOPIC, { workspace: workspaceId, agent: agentId });
+      sendTokenChange(bus, { workspaceId, agentId });
     });
   }
 
-  bus.listen(TOKEN_TOPIC, ({ workspace, agent }) => {
-    if (typeof workspace !== "number" || typeof agent === "string" || typeof agent === "boolean") return;
-    tokenChanged.emit({ workspaceId: workspace, agentId: agent ?? null });
-  });
+  listenToTokenChanges(bus, (change) => tokenChanged.emit(change));
 
   function grantOf(workspaceId: number, id: string): Grant {
     const before = grants.get(id);
@@ -329,44 +333,13 @@ export function createTokens(
         createdAt: now,
         lastUsedAt: null,
       };
-      const row = {
-        id: token.id,
-        workspace_id: workspaceId,
-        name: token.name,
-        agent_id: request.agent?.id ?? null,
-        scopes: JSON.stringify(token.scopes),
-        tools_mode: token.toolsMode,
-        person: token.person,
-        role: token.role,
-        secret_hash: hashSecret(secret),
-        previous_hash: null,
-        previous_until: null,
-        expires_at: token.expiresAt,
-        created_by: createdBy,
-        created_at: now,
-        rotations: await firstRotations(tx, workspaceId),
-      };
-      tx.write(
-        `INSERT INTO tokens (id, workspace_id, name, agent_id, scopes, tools_mode, person, role, secret_hash, expires_at,
-           created_by, created_at, rotations, seal)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-        [
-          token.id,
-          workspaceId,
-          token.name,
-          row.agent_id,
-          row.scopes,
-          token.toolsMode,
-          token.person,
-          token.role,
-          row.secret_hash,
-          token.expiresAt,
-          createdBy,
-          now,
-          row.rotations,
-          tx.seals.of("tokens", row),
-        ],
-      );
+      insertToken(tx, {
+        ...{ id: token.id, workspace_id: workspaceId, name: token.name, agent_id: token.agentId },
+        ...{ scopes: JSON.stringify(token.scopes), tools_mode: token.toolsMode },
+        ...{ person: token.person, role: token.role, secret_hash: hashSecret(secret) },
+        ...{ previous_hash: null, previous_until: null, expires_at: token.expiresAt },
+        ...{ created_by: createdBy, created_at: now, rotations: await firstRotations(tx, workspaceId) },
+      });
       tellOf(tx, workspaceId, token.agentId);
       return { token, secret };
     },
@@ -415,15 +388,6 @@ export function createTokens(
 
     saveLastUsed: () => saveLastUses(db, "tokens", used),
   };
-}
-
-/** Null: the token does not expire. */
-function expiryOf(
-  { expiresIn, notAfter = Number.POSITIVE_INFINITY }: TokenRequest,
-  now: number,
-): number | null {
-  const end = Math.min(expiresIn === null ? Number.POSITIVE_INFINITY : now + expiresIn, notAfter);
-  return end === Number.POSITIVE_INFINITY ? null : end;
 }
 
 function noToken(id: string): Problem {

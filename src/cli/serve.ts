@@ -49,7 +49,7 @@ async function serve(options: ConfigOptions): Promise<void> {
   if (process.stdout.isTTY) {
     print(`Gatehouse is running at ${url}\nDocumentation: ${url}/docs`);
     // Only to a terminal, because logs are stored.
-    const link = gateway.consoleLink();
+    const link = await gateway.consoleLink();
     if (link !== null) print(`Console: ${link}\n(signs in once, within 30 minutes)`);
   }
   await endToReopen(gateway, await gateway.mustReopen);

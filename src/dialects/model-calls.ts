@@ -10,7 +10,7 @@ import type { DirectCallRecords } from "../gate/direct/open.ts";
 import { beginCall } from "../gate/direct/open-calls.ts";
 import { interrupted } from "../gate/direct/refusals.ts";
 import { CallInterruption } from "../gate/direct/running-calls.ts";
-import { outcomeOf } from "../gate/gate.ts";
+import { outcomeOf } from "../gate/problems.ts";
 import type { Admit } from "../ledger/ledger.ts";
 import { expectedCost } from "../models/expected-cost.ts";
 import type { ClientModel, ModelGateway } from "../models/gateway.ts";

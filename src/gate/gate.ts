@@ -1,12 +1,12 @@
 import type { Caller } from "../access/caller.ts";
 import { ADMIN_SCOPES, hasScope, type NamedScope } from "../access/scopes.ts";
 import type { Sessions } from "../access/sessions.ts";
-import type { SignInLinks } from "../access/sign-in-links.ts";
+import type { LinkedToken, SignInLinks } from "../access/sign-in-links.ts";
 import type { Tokens } from "../access/tokens.ts";
 import { isCutOff } from "../access/trust.ts";
 import { DEFAULT_WORKSPACE, type Workspace, type Workspaces } from "../access/workspaces.ts";
 import type { Clock } from "../base/clock.ts";
-import { Problem, type ProblemOptions } from "../base/errors.ts";
+import { Problem } from "../base/errors.ts";
 import { enterTurn } from "../base/inflow.ts";
 import type { Log } from "../base/log.ts";
 import type { Via } from "../base/via.ts";
@@ -14,9 +14,10 @@ import type { Channel } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
 import type { Bus } from "../nodes/bus.ts";
-import { type Db, OutcomeUnknown, StoreUnavailable } from "../store/db.ts";
+import { type Db, StoreUnavailable } from "../store/db.ts";
 import { Call } from "./call.ts";
 import type { LimitNotices } from "./notices.ts";
+import { outcomeOf, rateLimited, toProblem } from "./problems.ts";
 import type { RefusedCallers } from "./refused.ts";
 import { type RequestLimit, RequestLimiter } from "./requests.ts";
 import { invalidToken, requireRights, unauthenticated } from "./rights.ts";
@@ -146,7 +147,7 @@ export function createGate(parts: GateDependencies): Gate {
         return sessions.authenticate(credential.secret);
       case "link": {
         const linked = links.find(credential.secret);
-        return linked && tokens.callerOf(linked.workspaceId, linked.tokenId);
+        return linked instanceof Promise ? linked.then(linkedCaller) : linkedCaller(linked);
       }
       case "operator": {
         const { user, workspace: name } = credential;
@@ -168,6 +169,10 @@ export function createGate(parts: GateDependencies): Gate {
       case "none":
         throw unauthenticated("unauthenticated", "Send the header Authorization: Bearer <token>.");
     }
+  }
+
+  function linkedCaller(linked: LinkedToken | undefined): Promise<Caller | undefined> | undefined {
+    return linked && tokens.callerOf(linked.workspaceId, linked.tokenId);
   }
 
   /** The caller as last read; undefined if the call cannot be authenticated without the store. */
@@ -382,43 +387,4 @@ function requireScope({ scopes }: Caller, scope: Operation["scope"]): void {
   if (isEnough) return;
   const needed = typeof scope === "string" ? scope : scope.join(" or ");
   throw new Problem("scope_missing", `This needs a token with the scope ${needed}.`);
-}
-
-function rateLimited(limit: RequestLimit, options: Pick<ProblemOptions, "isRecorded"> = {}): Problem {
-  return new Problem("rate_limited", `The workspace is limited to ${limit.quota} requests per minute.`, {
-    ...options,
-    headers: { "Retry-After": String(limit.retrySeconds) },
-  });
-}
-
-/** The outcome recorded for a call that was not carried out. A client that disconnected was not denied anything. */
-export function outcomeOf({ code, status }: Problem): "cancelled" | "failed" | "denied" {
-  if (code === "client_closed") return "cancelled";
-  return status >= 500 ? "failed" : "denied";
-}
-
-/** The part of an error that may be shown. The rest is logged with the request id. */
-function toProblem(error: unknown, origin: CallOrigin, log: Log): Problem {
-  if (error instanceof Problem) {
-    if (error.cause !== undefined)
-      log.warn(error.message, { request_id: origin.requestId, cause: error.cause });
-    return error;
-  }
-  if (error instanceof StoreUnavailable) {
-    log.error("the ledger cannot be written", { request_id: origin.requestId, error });
-    const detail =
-      error instanceof OutcomeUnknown
-        ? "The evidence ledger failed while it recorded this call. Whether the call was carried out is unknown: check before you repeat it."
-        : "The evidence ledger cannot be written; nothing was done.";
-    return new Problem("ledger_unavailable", detail, { headers: { "Retry-After": "5" } });
-  }
-  if (error instanceof LedgerChanged) {
-    log.error("the stored ledger is not the one that was signed", { request_id: origin.requestId, error });
-    return new Problem(
-      "ledger_unavailable",
-      "The stored ledger is not the one that was signed. Run `gatehouse ledger verify` on the server to see what was changed.",
-    );
-  }
-  log.error("a call failed", { request_id: origin.requestId, error });
-  return new Problem("internal", "Something went wrong. Search the server's log for the request id.");
 }

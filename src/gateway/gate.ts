@@ -1,7 +1,8 @@
 import { createAgents } from "../access/agents.ts";
 import { recheckRights } from "../access/recheck.ts";
 import { createSessions } from "../access/sessions.ts";
-import { SignInLinks } from "../access/sign-in-links.ts";
+import { SharedSignInLinks } from "../access/shared-sign-in-links.ts";
+import { MemorySignInLinks } from "../access/sign-in-links.ts";
 import { createTokens } from "../access/tokens.ts";
 import type { Config } from "../config/config.ts";
 import { createGate } from "../gate/gate.ts";
@@ -35,7 +36,9 @@ export async function openGate(
   const tokenRenewal = new TokenRenewal({ db, ledger, histories, workspaceIds });
   const lifetimeMs = config.console.sessionHours * HOUR_MS;
   const sessions = createSessions({ db, tokens, clock, ids, random, lifetimeMs });
-  const links = new SignInLinks(clock, random);
+  const links = nodes.isShared
+    ? new SharedSignInLinks(db, clock, random)
+    : new MemorySignInLinks(clock, random);
   const notices = createLimitNotices(ledger, clock, log);
   const { toolPrices } = config;
   const budgets = openBudgets({ db, nodes, ledger, workspaces, clock, log, announcements, toolPrices });

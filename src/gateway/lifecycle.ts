@@ -32,7 +32,7 @@ export interface Gateway {
    * An address that signs a browser in as the admin token that this start created, once and within 30 minutes. Null
    * if no token was created, or the server is not listening yet.
    */
-  consoleLink(): string | null;
+  consoleLink(): Promise<string | null>;
   /**
    * Accepts no new work. Resolves when the in-flight calls have ended or `drain_seconds` have passed. Reads, cancels,
    * stops and decisions are still served, and `/readyz` returns 503.
@@ -171,10 +171,13 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
     operatorSecret,
     work,
     start,
-    consoleLink() {
-      if (parts.createdAdmin === null || !server.listener) return null;
-      const { secret } = links.create(parts.createdAdmin, { actor: "system", ledgerSeq: null });
-      return consoleLink(consoleUrl(config, server.listener.port), secret);
+    async consoleLink() {
+      const { createdAdmin } = parts;
+      if (createdAdmin === null || !server.listener) return null;
+      const { port } = server.listener;
+      const maker = { actor: "system", ledgerSeq: null };
+      const { secret } = await db.tx(null, (tx) => links.create(tx, createdAdmin, maker, links.expiry()));
+      return consoleLink(consoleUrl(config, port), secret);
     },
     async drain() {
       server.isDraining = true;

@@ -60,11 +60,11 @@ export function consoleLinkRoutes(endpoints: EndpointContext, { links, tokens, u
       }
       const { id: tokenId, secretHash } = token;
       const expiresAt = links.expiry();
-      // Recorded first, because the session's entry refers to this entry.
-      const ledgerSeq = await call.commit((_, record) =>
-        record({ detail: { token: tokenId, expires_at: timestamp(expiresAt) } }),
-      );
-      const { secret } = links.create({ workspaceId, tokenId, secretHash }, { actor, ledgerSeq }, expiresAt);
+      const { secret } = await call.commit(async (tx, record) => {
+        // Recorded first, because the session's entry refers to this entry.
+        const ledgerSeq = await record({ detail: { token: tokenId, expires_at: timestamp(expiresAt) } });
+        return links.create(tx, { workspaceId, tokenId, secretHash }, { actor, ledgerSeq }, expiresAt);
+      });
       return {
         status: 201,
         body: { url: consoleLink(base, secret), expires_at: timestamp(expiresAt) },

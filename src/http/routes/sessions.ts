@@ -62,22 +62,23 @@ export function sessionRoutes(
       // Checked before a link is used up for a session whose cookie the browser would drop.
       if (dropsSecureCookies(asked)) throw insecureOrigin(publicUrl);
       const credential = readSignIn(asked, operatorSecret);
-      let link: RedeemedLink | undefined;
-      if (credential.kind === "link") {
-        link = links.use(credential.secret);
-        // Another request used the link first.
-        if (!link)
-          throw unauthenticated(
-            "invalid_token",
-            "The link has already been used. Create a new one with: gatehouse console",
-          );
-      } else if (credential.kind !== "bearer") {
+      if (credential.kind !== "link" && credential.kind !== "bearer") {
         throw unauthenticated("invalid_token", "Only a token or a one-time link can open a session.");
       }
-      const secretHash = link?.secretHash ?? hashSecret(credential.secret);
       const userAgent = request.headers.get("user-agent");
       const { workspaceId } = caller;
-      const opening = call.commit(async (tx, record) => {
+      const opened = await call.commit(async (tx, record) => {
+        let link: RedeemedLink | undefined;
+        if (credential.kind === "link") {
+          link = await links.use(tx, credential.secret);
+          // Another request used the link first.
+          if (!link)
+            throw unauthenticated(
+              "invalid_token",
+              "The link has already been used. Create a new one with: gatehouse console",
+            );
+        }
+        const secretHash = link?.secretHash ?? hashSecret(credential.secret);
         const made = await sessions.open(tx, { workspaceId, tokenId, secretHash, userAgent });
         if (!made) throw unauthenticated("invalid_token", "The token is unknown, expired or revoked.");
         const { id, expiresAt } = made;
@@ -92,11 +93,7 @@ export function sessionRoutes(
         });
         return made;
       });
-      const { id, secret, expiresAt } = await opening.catch((error: unknown) => {
-        // Nobody was signed in, so the link stays valid.
-        link?.giveBack();
-        throw error;
-      });
+      const { id, secret, expiresAt } = opened;
       const cookie = sessionCookie(asked, secret, expiresAt - clock.now());
       return {
         status: 201,

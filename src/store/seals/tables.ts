@@ -14,6 +14,8 @@ export interface SealedTable {
    * an earlier version ended them.
    */
   readonly sealed: string;
+  /** Whether only a store that nodes share has the table. */
+  readonly isOnlyShared?: true;
 }
 
 /**
@@ -129,6 +131,12 @@ export const SEALED_TABLES = {
     columns: ["body"],
     sealed: "TRUE",
   },
+  sign_in_links: {
+    key: ["hash"],
+    columns: ["workspace_id", "token_id", "secret_hash", "maker", "maker_seq", "expires_at"],
+    sealed: "TRUE",
+    isOnlyShared: true,
+  },
   webhook_deliveries: {
     key: ["workspace_id", "id"],
     columns: ["type", "body", "created_at"],
@@ -157,7 +165,10 @@ export type SealedColumn<Name extends SealedName> =
 
 type AddedColumn<Table> = Table extends { readonly added: readonly (infer Column)[] } ? Column : never;
 
-export const SEALED_NAMES = Object.keys(SEALED_TABLES).filter(isSealedName);
+/** The sealed tables that every store has. */
+export const SEALED_NAMES = Object.keys(SEALED_TABLES)
+  .filter(isSealedName)
+  .filter((name) => !("isOnlyShared" in SEALED_TABLES[name]));
 
 function isSealedName(name: string): name is SealedName {
   return name in SEALED_TABLES;

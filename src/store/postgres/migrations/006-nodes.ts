@@ -74,5 +74,17 @@ CREATE TABLE limit_notices (
   also TEXT COLLATE "C",
   uncounted BIGINT NOT NULL
 );
+-- Links that sign a browser in once: at most 100. The hash is that of the link's secret.
+CREATE TABLE sign_in_links (
+  hash BYTEA PRIMARY KEY,
+  workspace_id BIGINT NOT NULL,
+  token_id TEXT COLLATE "C" NOT NULL,
+  secret_hash BYTEA NOT NULL,
+  maker TEXT COLLATE "C" NOT NULL,
+  maker_seq BIGINT,
+  expires_at BIGINT NOT NULL,
+  seal BYTEA
+);
+CREATE INDEX sign_in_links_by_expiry ON sign_in_links (expires_at);
 `,
 };
