@@ -9,7 +9,15 @@ import { outcomes } from "../support.ts";
 
 /** What only a store with several nodes has. */
 const OF_NODES = [
-  ...["commit_marks", "gatehouse_schema", "ledger_tails", "node_leases", "nodes", "sealed_keys", "sign_in_links"],
+  ...[
+    "commit_marks",
+    "gatehouse_schema",
+    "ledger_tails",
+    "node_leases",
+    "nodes",
+    "sealed_keys",
+    "sign_in_links",
+  ],
   ...["budget_reservations", "spending_months", "request_buckets", "limit_notices"],
 ];
 
