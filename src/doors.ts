@@ -21,6 +21,7 @@ import type { Budgets } from "./gate/budget.ts";
 import type { DirectCallRecords } from "./gate/direct/open.ts";
 import type { Gate } from "./gate/gate.ts";
 import { LoopGuard } from "./gate/loops.ts";
+import { openUsageReports } from "./gate/usage/report.ts";
 import { LongAnswers } from "./http/answer/long-answers.ts";
 import { type App, createApp } from "./http/app.ts";
 import { BodyShares } from "./http/body/shares.ts";
@@ -45,7 +46,7 @@ import type { Vault } from "./vault/vault.ts";
 export interface Rooms {
   readonly config: Config;
   readonly db: Db;
-  readonly nodes: Pick<Nodes, "id" | "list">;
+  readonly nodes: Pick<Nodes, "id" | "isShared" | "list">;
   readonly ledgers: OpenLedger;
   readonly agents: Agents;
   readonly tokens: Tokens;
@@ -183,7 +184,7 @@ export function openDoors(rooms: Rooms): Doors {
     tools: { calls: tools.calls, clock },
     proofs: { proofs, lists: ledgers.lists, keys, agents },
     rotation,
-    usage: { db, clock },
+    usage: { db, clock, reports: openUsageReports(db, rooms.nodes.isShared) },
     exports: {
       ...{ agents, clock, keys, payloadDays: config.ledger.payloadDays },
       ...{ heads: ledgers.heads, lists: ledgers.lists, faults: ledgers.faults },

@@ -1,5 +1,5 @@
 import type { Caller } from "../access/caller.ts";
-import { ADMIN_SCOPES, hasScope, type NamedScope } from "../access/scopes.ts";
+import { ADMIN_SCOPES, type NamedScope } from "../access/scopes.ts";
 import type { Sessions } from "../access/sessions.ts";
 import type { LinkedToken, SignInLinks } from "../access/sign-in-links.ts";
 import type { Tokens } from "../access/tokens.ts";
@@ -20,7 +20,7 @@ import type { LimitNotices } from "./notices.ts";
 import { outcomeOf, rateLimited, toProblem } from "./problems.ts";
 import type { RefusedCallers } from "./refused.ts";
 import type { RequestLimit, RequestLimiter } from "./requests.ts";
-import { invalidToken, requireRights, unauthenticated } from "./rights.ts";
+import { invalidToken, requireRights, requireScope, unauthenticated } from "./rights.ts";
 import type { LateRecords } from "./unwritten-decisions.ts";
 
 /** A kind of call. Each route declares one. */
@@ -136,8 +136,21 @@ export interface GateDependencies {
 }
 
 export function createGate(parts: GateDependencies): Gate {
-  const { db, bus, ledger, tokens, sessions, links, workspaces, limiter, notices, refused, late, clock, log } =
-    parts;
+  const {
+    db,
+    bus,
+    ledger,
+    tokens,
+    sessions,
+    links,
+    workspaces,
+    limiter,
+    notices,
+    refused,
+    late,
+    clock,
+    log,
+  } = parts;
 
   /** Avoid needless awaits here: each costs a busy server about 1 µs per call. */
   function authenticate(credential: Credential): Caller | undefined | Promise<Caller | undefined> {
@@ -182,13 +195,9 @@ export function createGate(parts: GateDependencies): Gate {
     return credential.kind === "session" ? sessions.lastKnown(credential.secret) : undefined;
   }
 
-  /** A Promise only if other nodes have to be asked. */
-  function takeLimit(
-    caller: Caller,
-    { urgent = false }: Pick<Operation, "urgent"> = {},
-  ): RequestLimit | Promise<RequestLimit> {
-    return limiter.take(workspaces.get(caller.workspaceId), clock.monotonic(), !urgent);
-  }
+  /** Counts a call: see `RequestLimiter.take`. */
+  const takeLimit = ({ workspaceId }: Caller, { urgent }: Pick<Operation, "urgent"> = {}) =>
+    limiter.take(workspaces.get(workspaceId), clock.monotonic(), urgent !== true);
 
   /**
    * Whether a call counts against its workspace's limit. The operator's calls do not: adding a folder of documents on
@@ -386,14 +395,4 @@ function operator(user: string, { id, name }: Workspace): Caller {
     ...{ workspaceId: id, workspace: name, actor: `user:${user}`, name: user, agent: null },
     ...{ scopes: ADMIN_SCOPES, toolsMode: "all", person: user, role: null },
   };
-}
-
-/** @throws Problem 403 `scope_missing` */
-function requireScope({ scopes }: Caller, scope: Operation["scope"]): void {
-  if (scope === null) return;
-  const isEnough =
-    typeof scope === "string" ? hasScope(scopes, scope) : scope.some((each) => hasScope(scopes, each));
-  if (isEnough) return;
-  const needed = typeof scope === "string" ? scope : scope.join(" or ");
-  throw new Problem("scope_missing", `This needs a token with the scope ${needed}.`);
 }

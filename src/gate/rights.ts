@@ -1,4 +1,5 @@
 import type { Caller } from "../access/caller.ts";
+import { hasScope, type NamedScope } from "../access/scopes.ts";
 import { Problem } from "../base/errors.ts";
 import { type Sql, StoreUnavailable } from "../store/db.ts";
 
@@ -37,4 +38,17 @@ export function requireKnownRights(caller: Pick<Caller, "grant">, sql: Sql): Pro
 
 function refuseUnless(isValid: boolean): void {
   if (!isValid) throw invalidToken();
+}
+
+/** @throws Problem 403 `scope_missing` */
+export function requireScope(
+  { scopes }: Pick<Caller, "scopes">,
+  scope: NamedScope | "admin" | readonly NamedScope[] | null,
+): void {
+  if (scope === null) return;
+  const isEnough =
+    typeof scope === "string" ? hasScope(scopes, scope) : scope.some((each) => hasScope(scopes, each));
+  if (isEnough) return;
+  const needed = typeof scope === "string" ? scope : scope.join(" or ");
+  throw new Problem("scope_missing", `This needs a token with the scope ${needed}.`);
 }

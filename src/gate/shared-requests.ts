@@ -203,7 +203,17 @@ export class SharedRequestLimiter implements RequestLimiter {
     const known = this.#shares.get(workspaceId);
     if (known) return known;
     const share: Share = {
-      ...{ leased: 0, stored: null, nodes: 1, capacity: 0, used: 0, waiting: 0, asked: 0, asking: null, own: null },
+      ...{
+        leased: 0,
+        stored: null,
+        nodes: 1,
+        capacity: 0,
+        used: 0,
+        waiting: 0,
+        asked: 0,
+        asking: null,
+        own: null,
+      },
       usedAt: this.#parts.clock.monotonic(),
     };
     this.#shares.set(workspaceId, share);

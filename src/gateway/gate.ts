@@ -10,6 +10,9 @@ import { createLimitNotices } from "../gate/notices.ts";
 import { openBudgets } from "../gate/open-budgets.ts";
 import { createRefusedCallers } from "../gate/refused.ts";
 import { endReplayedTokens } from "../gate/replayed-tokens.ts";
+import { LocalRequestLimiter } from "../gate/requests.ts";
+import { sharedNoticeClaims } from "../gate/shared-notices.ts";
+import { SharedRequestLimiter } from "../gate/shared-requests.ts";
 import { TokenRenewal } from "../gate/token-renewal.ts";
 import { LateRecords } from "../gate/unwritten-decisions.ts";
 import { UsageSlots } from "../gate/usage/slots.ts";
@@ -18,6 +21,8 @@ import type { Platform } from "./platform.ts";
 import type { Store } from "./store.ts";
 
 const HOUR_MS = 3_600_000;
+/** The lease of the node that maintains the statistics. */
+const MOVES_USAGE = "usage";
 
 export type GateParts = Awaited<ReturnType<typeof openGate>>;
 
@@ -39,14 +44,20 @@ export async function openGate(
   const links = nodes.isShared
     ? new SharedSignInLinks(db, clock, random)
     : new MemorySignInLinks(clock, random);
-  const notices = createLimitNotices(ledger, clock, log);
+  const shared = nodes.isShared ? { db, claims: sharedNoticeClaims } : null;
+  const notices = createLimitNotices(ledger, clock, log, shared);
+  const limiter = nodes.isShared
+    ? new SharedRequestLimiter({ db, clock, log, nodes, workspace: (id) => workspaces.get(id) })
+    : new LocalRequestLimiter();
   const { toolPrices } = config;
   const budgets = openBudgets({ db, nodes, ledger, workspaces, clock, log, announcements, toolPrices });
-  const usageSlots = new UsageSlots(db, clock, workspaceIds);
+  nodes.leases.hold(MOVES_USAGE, () => () => {});
+  const usageSlots = new UsageSlots(db, clock, workspaceIds, () => nodes.leases.has(MOVES_USAGE));
   const refused = createRefusedCallers(ledger, clock);
   const late = new LateRecords(db, clock, log);
   const gate = createGate({
-    ...{ db, bus, ledger, tokens, sessions, links, workspaces, notices, refused, late, clock, log },
+    ...{ db, bus, ledger, tokens, sessions, links, workspaces, limiter, notices, refused, late },
+    ...{ clock, log },
   });
   recheckRights({ nodes, agents, tokens, workspaces });
   return { agents, tokens, tokenRenewal, sessions, links, notices, budgets, usageSlots, refused, late, gate };

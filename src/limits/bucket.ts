@@ -22,7 +22,10 @@ export interface BucketResult {
 }
 
 /** When a bucket is full again, and has its next token. */
-export function timesOf(available: number, rule: BucketRule): Pick<BucketResult, "resetSeconds" | "retrySeconds"> {
+export function timesOf(
+  available: number,
+  rule: BucketRule,
+): Pick<BucketResult, "resetSeconds" | "retrySeconds"> {
   return {
     resetSeconds: Math.ceil((rule.capacity - available) / rule.perSecond),
     retrySeconds: available >= 1 ? 0 : Math.ceil((1 - available) / rule.perSecond),

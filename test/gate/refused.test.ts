@@ -3,7 +3,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { Signal } from "../../src/base/signal.ts";
 import { createLimitNotices } from "../../src/gate/notices.ts";
 import { createRefusedCallers } from "../../src/gate/refused.ts";
-import { RequestLimiter } from "../../src/gate/requests.ts";
+import { LocalRequestLimiter } from "../../src/gate/requests.ts";
 import type { EntryDraft } from "../../src/ledger/entry.ts";
 import type { Appended, LedgerGrowth } from "../../src/ledger/ledger.ts";
 import { FakeClock } from "../support/clock.ts";
@@ -80,7 +80,7 @@ test("two limits exceeded in one minute leave one entry for the workspace, and e
 
 describe("the request limiter", () => {
   test("keeps one bucket per workspace, and forgets no debt when the limit is raised", () => {
-    const limiter = new RequestLimiter();
+    const limiter = new LocalRequestLimiter();
     expect(limiter.take(workspace(1, 2), 0)).toMatchObject({ remaining: 1, exceeded: false });
     limiter.take(workspace(1, 2), 0);
     expect(limiter.take(workspace(1, 2), 0)).toMatchObject({
@@ -94,7 +94,7 @@ describe("the request limiter", () => {
   });
 
   test("a clock that is set back grants nothing", () => {
-    const limiter = new RequestLimiter();
+    const limiter = new LocalRequestLimiter();
     limiter.take(workspace(1, 1), 60_000);
     expect(limiter.take(workspace(1, 1), 0).exceeded).toBe(true);
   });

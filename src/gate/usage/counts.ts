@@ -27,8 +27,13 @@ export class AddedCounts {
     this.#rows.set(key, known ? { ...known, row: sumOf(known.row, added.row) } : added);
   }
 
+  /**
+   * In the order of their keys. All transactions add rows in this order, so those of several nodes do not wait for each other
+   * in a circle.
+   */
   values(): AddedCount[] {
-    return [...this.#rows.values()];
+    if (this.#rows.size === 1) return [...this.#rows.values()];
+    return [...this.#rows].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, added]) => added);
   }
 }
 
@@ -61,7 +66,7 @@ const COLUMNS = [
   ...["count", "credits", "input_tokens", "output_tokens"],
 ];
 
-/** @param added rows with different keys */
+/** @param added rows with different keys, in their order: see `AddedCounts.values` */
 export function addCounts(tx: Tx, added: readonly AddedCount[]): void {
   for (let from = 0; from < added.length; from += ROWS) {
     const rows = added.slice(from, from + ROWS);

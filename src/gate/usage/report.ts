@@ -1,4 +1,4 @@
-import type { Db } from "../../store/db.ts";
+import type { Db, Sql } from "../../store/db.ts";
 import { addUsage, decodeUsage, mergeUsage, noUsage, type UsageFacts } from "./facts.ts";
 import { NO_AGENT, slotOf, type UsageCount } from "./record.ts";
 import { COUNT_COLUMNS, EVERYBODY } from "./slots.ts";
@@ -43,15 +43,23 @@ interface CreditsRow {
   readonly credits: number;
 }
 
+export type UsageReports = (question: UsageQuestion) => Promise<UsageReport>;
+
+/** @param isShared whether other nodes may move counts while they are read: then a report reads one state of the store */
+export function openUsageReports(db: Db, isShared: boolean): UsageReports {
+  if (!isShared) return (question) => usageReport(db, question);
+  return (question) => db.tx(null, (tx) => usageReport(tx, question), { turnOf: question.workspaceId });
+}
+
 /**
  * Reports usage slot by slot. Reads one row per slot, the agents' credits from their index, and the counts of the
  * last minutes.
  */
-export async function usageReport(db: Db, question: UsageQuestion): Promise<UsageReport> {
+export async function usageReport(db: Pick<Sql, "all">, question: UsageQuestion): Promise<UsageReport> {
   const { from, to, width } = question;
   const named = await agentsByCredits(db, question);
   const top = named.slice(0, TOP);
-  // Everything is read in one turn of the event loop, in which nothing is committed. So rows that move from counts to
+  // With one process, everything is read in one turn of the event loop, in which nothing is committed. So rows that move from counts to
   // slots are found exactly once, and the agents' spending matches the total.
   const [kept, counts, spent] = await Promise.all([
     keptSlots(db, question),
@@ -99,7 +107,7 @@ export async function usageReport(db: Db, question: UsageQuestion): Promise<Usag
 
 /** The rows of all callers together, or of the requested agents. */
 async function keptSlots(
-  db: Db,
+  db: Pick<Sql, "all">,
   { workspaceId, agentIds, from, to, width }: UsageQuestion,
 ): Promise<{ slot: number; credits: number; facts: string }[]> {
   const found = await Promise.all(
@@ -116,7 +124,7 @@ async function keptSlots(
 
 /** Counts not yet moved into slots: usually those of the last five minutes. */
 async function openCounts(
-  db: Db,
+  db: Pick<Sql, "all">,
   { workspaceId, agentIds, from, to }: UsageQuestion,
 ): Promise<readonly UsageCount[]> {
   const rows = await db.all<UsageCount>(
@@ -128,7 +136,7 @@ async function openCounts(
 
 /** These agents' spending, slot by slot, without the counts that have not been moved yet. */
 async function creditsOf(
-  db: Db,
+  db: Pick<Sql, "all">,
   { workspaceId, from, to, width }: UsageQuestion,
   ids: readonly number[],
 ): Promise<readonly CreditsRow[]> {
@@ -146,7 +154,7 @@ async function creditsOf(
 
 /** Names with all ids that have had them, highest spending first, without those that spent nothing. */
 async function agentsByCredits(
-  db: Db,
+  db: Pick<Sql, "all">,
   { workspaceId, agentIds, from, to, width }: UsageQuestion,
 ): Promise<readonly { readonly name: string | null; readonly ids: readonly number[] }[]> {
   const [agents, open] = await Promise.all([

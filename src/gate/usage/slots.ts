@@ -34,14 +34,20 @@ export function oldestKept(step: UsageStep, now: number): number {
   return slotOf(now - kept, width);
 }
 
-/** Maintains the statistics: moves counts into slots and deletes old slots. */
+/**
+ * Maintains the statistics: moves counts into slots and deletes old slots. On one node at a time, since nodes that move the
+ * same rows would only undo each other's work; each count is moved once even so.
+ */
 export class UsageSlots {
   readonly #db: Db;
   readonly #clock: Clock;
   readonly #workspaceIds: () => readonly number[];
+  readonly #isOnDuty: () => boolean;
   #lastExpiry = Number.NEGATIVE_INFINITY;
 
-  constructor(db: Db, clock: Clock, workspaceIds: () => readonly number[]) {
+  /** @param isOnDuty whether this node maintains the statistics now */
+  constructor(db: Db, clock: Clock, workspaceIds: () => readonly number[], isOnDuty = () => true) {
+    this.#isOnDuty = isOnDuty;
     this.#db = db;
     this.#clock = clock;
     this.#workspaceIds = workspaceIds;
@@ -49,6 +55,7 @@ export class UsageSlots {
 
   /** Called every few seconds. @throws StoreUnavailable; the next call continues from there */
   async keepHouse(): Promise<void> {
+    if (!this.#isOnDuty()) return;
     const now = this.#clock.now();
     const current = slotOf(now, FIVE_MINUTES_MS);
     for (const workspaceId of this.#workspaceIds()) {
@@ -75,7 +82,8 @@ export class UsageSlots {
 
 /**
  * Moves some of the oldest counts, from slots before `current`, into the slots of each width. Adding and deleting
- * happen in one transaction, so each count exists exactly once. Late counts are moved the next time.
+ * happen in one transaction, so each count exists exactly once. Late counts are moved the next time. It sees one state of
+ * the store: on PostgreSQL it is repeated if another node has changed one of these rows, and does not delete new ones.
  * @returns whether there are more
  */
 async function moveCounts(tx: Tx, workspaceId: number, current: number): Promise<boolean> {

@@ -7,7 +7,7 @@ import { invalidField, Problem } from "../../base/errors.ts";
 import type { UsageFacts } from "../../gate/usage/facts.ts";
 import { percentile } from "../../gate/usage/latency.ts";
 import { slotOf, type UsageKind } from "../../gate/usage/record.ts";
-import { type Breakdown, type UsageReport, usageReport } from "../../gate/usage/report.ts";
+import type { Breakdown, UsageReport, UsageReports } from "../../gate/usage/report.ts";
 import { oldestKept, USAGE_STEPS, type UsageStep } from "../../gate/usage/slots.ts";
 import type { Db } from "../../store/db.ts";
 import { type EndpointContext, endpoint } from "../endpoint.ts";
@@ -49,9 +49,10 @@ export const UsageQuery = Type.Object(
 export interface UsageRouteParts {
   readonly db: Db;
   readonly clock: Clock;
+  readonly reports: UsageReports;
 }
 
-export function usageRoutes(endpoints: EndpointContext, { db, clock }: UsageRouteParts) {
+export function usageRoutes(endpoints: EndpointContext, { db, clock, reports }: UsageRouteParts) {
   const read = endpoint(
     endpoints,
     {
@@ -73,7 +74,7 @@ export function usageRoutes(endpoints: EndpointContext, { db, clock }: UsageRout
       const agentIds = await agentIdsOf(db, call.caller, query.agent);
       if (agent !== null) call.about({ agent });
       const { width } = USAGE_STEPS[step];
-      const report = await usageReport(db, { workspaceId, agentIds, ...range, width });
+      const report = await reports({ workspaceId, agentIds, ...range, width });
       return { status: 200, body: viewUsage(report, { ...range, step, agent, by: query.by ?? null }) };
     },
   );

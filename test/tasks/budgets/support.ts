@@ -33,7 +33,8 @@ export async function spent(gateway: TestGateway): Promise<number> {
     expect([id, sum(calls.filter(({ task }) => task === id))]).toEqual([id, credits]);
   }
   const ends = entries.filter(({ action, phase }) => action === "task.dispatch" && phase === "outcome");
-  for (const end of ends) expect(end.credits).toBe(Number(tasks.find(({ id }) => id === end.task)?.credits ?? -1));
+  for (const end of ends)
+    expect(end.credits).toBe(Number(tasks.find(({ id }) => id === end.task)?.credits ?? -1));
   return charged;
 }
 
