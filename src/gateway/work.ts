@@ -39,7 +39,7 @@ export type Work = Awaited<ReturnType<typeof openWork>>;
 export async function openWork(
   config: Config,
   { clock, random, ids, log }: Platform,
-  { db, files, index, secretKey }: Store,
+  { db, files, index, nodes, secretKey }: Store,
   { workspaces, ledgers, announcements, histories }: Evidence,
   { agents, tokens, notices, budgets, gate }: GateParts,
   { main, vaultWorker, plan, listening }: WorkOptions,
@@ -83,7 +83,7 @@ export async function openWork(
   const openedTasks = openTasks({
     estimates,
     ...{ db, ledger, lists, faults, histories, budgets, workspaces, agents, tokens, modelGateway, notices },
-    ...{ clock, ids, log, forgetting, vault, direct, tools: tools.registry },
+    ...{ clock, ids, log, forgetting, vault, direct, nodes, tools: tools.registry },
     nodeCeiling: config.limits.runningTasksPerNode,
     queueLimit: config.limits.queuedTasks,
     payloadDays: config.ledger.payloadDays,
@@ -115,6 +115,7 @@ export async function openWork(
       direct,
       modelCalls,
       requests,
+      nodes,
       clock,
       ids,
       log,

@@ -1,6 +1,7 @@
 import type { DirectCallRecords } from "../gate/direct/open.ts";
 import type { LimitNotices } from "../gate/notices.ts";
 import type { LedgerFaults } from "../ledger/faults.ts";
+import type { Nodes } from "../nodes/nodes.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { CallAnswers } from "./approvals/answers.ts";
 import { TaskCalls } from "./approvals/calls.ts";
@@ -10,6 +11,8 @@ import { PayloadEraser } from "./erasure/payload-eraser.ts";
 import { PayloadExpiry } from "./erasure/payload-expiry.ts";
 import { QuotedPayloads } from "./erasure/quoted-payloads.ts";
 import { EventHub } from "./events/hub.ts";
+import { SharedEvents } from "./events/shared/shared-events.ts";
+import { TASK_EVENTS } from "./events/store.ts";
 import type { TaskParts } from "./parts.ts";
 import { ConversationMemory } from "./run/conversation-memory.ts";
 import { TaskService } from "./service.ts";
@@ -17,6 +20,8 @@ import { TaskSignals } from "./signals.ts";
 
 export interface OpenTasksParts
   extends Omit<TaskParts, "approvals" | "hub" | "answers" | "conversations" | "signals"> {
+  /** The nodes that share the store. */
+  readonly nodes: Nodes;
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   readonly faults: LedgerFaults;
@@ -32,6 +37,7 @@ export interface OpenTasksParts
 /** Tasks, with the approval of their calls and the erasure of their texts. */
 export interface OpenTasks {
   readonly signals: TaskSignals;
+  readonly events: EventHub;
   /** The memory for conversations in progress. */
   readonly conversations: ConversationMemory;
   readonly tasks: TaskService;
@@ -45,9 +51,13 @@ export interface OpenTasks {
 
 export function openTasks(parts: OpenTasksParts): OpenTasks {
   const { db, ledger, lists, faults, histories, workspaces, clock, log, forgetting, direct } = parts;
-  const { notices, nodeCeiling, queueLimit } = parts;
+  const { nodes, notices, nodeCeiling, queueLimit } = parts;
   const { running } = direct;
-  const hub = new EventHub(db);
+  const hub = new EventHub(
+    db,
+    TASK_EVENTS,
+    nodes.isShared ? (logs) => new SharedEvents({ db, nodes, clock, log }, logs, TASK_EVENTS) : undefined,
+  );
   const approvals = new ApprovalEvidence({ lists, faults });
   const answers = new CallAnswers();
   const conversations = new ConversationMemory();
@@ -66,6 +76,7 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
   });
   return {
     signals,
+    events: hub,
     conversations,
     tasks,
     approvalService,

@@ -227,7 +227,7 @@ export class ApprovalService {
     };
     await presentCall(tx, ledger, presentation, approval);
     const data = { call_id: callId, tool: tool.name, arguments: JSON.parse(input) as unknown };
-    tellReaders(this.#parts.hub, tx, approval, "approval.required", data);
+    await tellReaders(this.#parts.hub, tx, approval, "approval.required", data);
     await hooks.approvalRequired(tx, { workspaceId, task: taskId, callId, agent, tool: tool.name });
     tx.onCommit(() => signals.approvalChanged.emit({ workspaceId, task: taskId, callId }));
   }
@@ -320,7 +320,7 @@ export class ApprovalService {
     const task = await findOpenTask(tx, workspaceId, taskId);
     if (!task || !(await markDecided(tx, workspaceId, taskId))) return null;
     tx.onCommit(() => this.#parts.signals.changed.emit({ workspaceId, task: taskId }));
-    tellReaders(this.#parts.hub, tx, approval, "approval.decided", {
+    await tellReaders(this.#parts.hub, tx, approval, "approval.decided", {
       call_id: callId,
       decision,
       actor,

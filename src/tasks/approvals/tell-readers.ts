@@ -1,6 +1,8 @@
 import type { Tx } from "../../store/db.ts";
 import { encodeFrame, type TaskEvents } from "../events/frames.ts";
 import type { EventHub } from "../events/hub.ts";
+import type { EventLog } from "../events/log.ts";
+import type { EventRelay } from "../events/relay.ts";
 import { saveEvents } from "../events/store.ts";
 import { raiseEventCeiling } from "../rows/tasks.ts";
 import type { Approval } from "./rows.ts";
@@ -9,15 +11,17 @@ import type { Approval } from "./rows.ts";
 const CEILING_STEP = 16;
 
 /** Notifies the readers of a waiting task once the event is on disk. */
-export function tellReaders<Name extends "approval.decided" | "approval.required">(
-  hub: Pick<EventHub, "find">,
+export async function tellReaders<Name extends "approval.decided" | "approval.required">(
+  hub: Pick<EventHub, "find" | "relay">,
   tx: Tx,
-  { workspaceId, taskId }: Approval,
+  approval: Approval,
   name: Name,
   data: TaskEvents[Name],
-): void {
+): Promise<void> {
+  const { workspaceId, taskId } = approval;
   const log = hub.find(taskId);
-  if (!log) return;
+  if (hub.relay) await tellOnAllNodes(hub.relay, log, tx, approval, name, data);
+  if (hub.relay || !log) return;
   const from = log.savedUpTo;
   // Nothing else writes while the task waits, so the stored frame is the one that readers get.
   const id = log.nextId;
@@ -29,5 +33,24 @@ export function tellReaders<Name extends "approval.decided" | "approval.required
     if (log.closed) return;
     log.publish(name, data);
     log.saved(id);
+  });
+}
+
+/** Stores the event after the last one in the store: the task rests on any node, and so did those before it. */
+async function tellOnAllNodes<Name extends "approval.decided" | "approval.required">(
+  relay: EventRelay,
+  log: EventLog | undefined,
+  tx: Tx,
+  { workspaceId, taskId }: Approval,
+  name: Name,
+  data: TaskEvents[Name],
+): Promise<void> {
+  const owner = { workspaceId, id: taskId };
+  const id = await relay.nextId(tx, owner);
+  saveEvents(tx, workspaceId, taskId, id, [encodeFrame(id, name, data)]);
+  relay.rest(tx, owner, id);
+  tx.onCommit(() => {
+    relay.stored(owner, id);
+    log?.skipTo(id + 1);
   });
 }
