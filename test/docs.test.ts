@@ -51,6 +51,12 @@ const ELSEWHERE = [
   ["docs/connectors.md", "gatehouse token create", "test/cli/mcp/docs.test.ts"],
   ["docs/models.md", "ANTHROPIC_BASE_URL=", "test/clients/pasted.test.ts"],
   ["docs/models.md", "codex -c", "test/clients/pasted.test.ts"],
+  ["docs/scaling.md", "sudo -u postgres", "test/nodes/scaling.test.ts"],
+  ["docs/scaling.md", "export GATEHOUSE_STORE", "test/nodes/scaling.test.ts"],
+  ["docs/scaling.md", "gatehouse store copy --data", "test/nodes/scaling.test.ts"],
+  ["docs/scaling.md", "gatehouse serve", "test/nodes/scaling.test.ts"],
+  ["docs/scaling.md", "gatehouse nodes", "test/nodes/scaling.test.ts"],
+  ["docs/scaling.md", "gatehouse store copy --from", "test/nodes/scaling.test.ts"],
   ["docs/framework.md", "(cd gatehouse", "test/agents/guide.test.ts"],
 ] as const;
 

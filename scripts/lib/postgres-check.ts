@@ -14,6 +14,8 @@ export async function preparePostgres(
   if (process.env[SERVER]) return undefined;
   const missing = await provide(["postgresql"], whatIsMissing, say, inCi);
   if (missing !== undefined) return missing;
+  const apart = await provide(["nginx", "pgbouncer"], whatIsMissingInFront, say, inCi);
+  if (apart !== undefined) say(`tests with nginx and PgBouncer SKIPPED: ${apart}`);
   const cluster = await startCluster();
   process.env[SERVER] = cluster.url;
   return cluster;
@@ -21,4 +23,12 @@ export async function preparePostgres(
 
 function whatIsMissing(): string | undefined {
   return findPostgres() === undefined ? "there is no PostgreSQL 15 or later" : undefined;
+}
+
+/** What stands between clients and servers, or between servers and the database, in test/nodes/scaling.test.ts. */
+function whatIsMissingInFront(): string | undefined {
+  const missing = ["nginx", "pgbouncer"].filter(
+    (name) => Bun.which(name, { PATH: `${process.env.PATH}:/usr/sbin` }) === null,
+  );
+  return missing.length === 0 ? undefined : `there is no ${missing.join(" and no ")}`;
 }

@@ -155,7 +155,7 @@ function runOrThrow(command: readonly string[]): void {
   if (!ran.success) throw new Error(`${command.join(" ")} failed: ${ran.stderr.toString()}`);
 }
 
-function unusedPort(): Promise<number> {
+export function unusedPort(): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const server = createServer().once("error", reject);
   server.listen(0, "127.0.0.1", () => {
