@@ -14,6 +14,9 @@ import { LedgerLists } from "./reading/lists.ts";
 import { lastCheckpointSize, type Proofs } from "./reading/proofs.ts";
 import type { NamedWorkspace } from "./stored-end.ts";
 
+/** The topic of the message after a rotation. */
+const KEY_REPLACED = "ledger.key_replaced";
+
 export interface OpenLedgerParts extends OpenChainsParts {
   readonly config: LedgerConfig;
   readonly nodes: Nodes;
@@ -40,6 +43,8 @@ export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
   const chains = await openChains({ ...parts, checkpointFile: config.checkpointFile });
   const { ledger, heads, keys, proofs } = chains;
   const faults = new LedgerFaults({ ledger, log, noticed: parts.noticed });
+  // Whoever verifies a head learns of a new key as well. This is for those who only ask for the key.
+  nodes.bus.listen(KEY_REPLACED, () => void learnKey(parts, chains));
   const elsewhere = new GrowthElsewhere({ heads, ledger, nodes, log, workspaces });
   const lists = new LedgerLists({ db, heads, faults });
   const file = config.checkpointFile === undefined ? null : new CheckpointFile(config.checkpointFile, log);
@@ -63,8 +68,19 @@ export async function openLedger(parts: OpenLedgerParts): Promise<OpenLedger> {
     clock,
     workspaces,
     signed: (workspaceId, head) => checkpoints.announce(workspaceId, head),
+    replaced: () => nodes.bus.send(KEY_REPLACED, {}, { isUrgent: true }),
   };
   return { ...chains, proofs: reporting(proofs, faults), faults, lists, rotation, checkpoints, elsewhere };
+}
+
+/** Never rejects. */
+async function learnKey({ workspaces, log }: OpenLedgerParts, { heads }: OpenChains): Promise<void> {
+  const [any] = workspaces();
+  try {
+    if (any) await heads.committed(any.id);
+  } catch (error) {
+    log.warn("the new key of the ledgers cannot be read", { error });
+  }
 }
 
 async function lastCheckpointSizes(

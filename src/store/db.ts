@@ -105,6 +105,11 @@ export interface Db extends Sql {
    * Only one `work` can be registered. It MUST be quick and MUST await nothing but its own `tx`.
    */
   beforeCommit(work: (tx: Tx) => Promise<void>): void;
+  /**
+   * Runs `work` in each transaction that has locked tails of ledgers, before anything else in it. Only one `work` can be
+   * registered. It MUST await nothing but its own `tx`. Never called in SQLite, which has no such locks.
+   */
+  afterLock(work: (tx: Tx) => Promise<void> | undefined): void;
   close(): Promise<void>;
 }
 

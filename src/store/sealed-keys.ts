@@ -1,6 +1,6 @@
 import { createSecretKey, hkdfSync } from "node:crypto";
 import { OperatorError } from "../base/errors.ts";
-import type { Db, Tx } from "./db.ts";
+import type { Db, Sql, Tx } from "./db.ts";
 import { open, SealDamaged, seal, WrongKey } from "./sealed-value.ts";
 import type { SealingKey } from "./secret-key.ts";
 
@@ -65,8 +65,8 @@ export class SealedKeys {
   }
 
   /** @throws OperatorError if the key was changed */
-  async read(purpose: KeyPurpose): Promise<StoredKey | undefined> {
-    const row = await this.#row(purpose);
+  async read(purpose: KeyPurpose, sql: Pick<Sql, "get"> = this.#db): Promise<StoredKey | undefined> {
+    const row = await this.#row(purpose, sql);
     if (!row) return undefined;
     try {
       return { id: row.id, secret: open(this.#key, row.sealed, contextOf(purpose, row.id)) };
@@ -110,8 +110,8 @@ export class SealedKeys {
     }
   }
 
-  #row(purpose: string): Promise<Row | undefined> {
-    return this.#db.get<Row>("SELECT id, sealed FROM sealed_keys WHERE purpose = $1", [purpose]);
+  #row(purpose: string, sql: Pick<Sql, "get"> = this.#db): Promise<Row | undefined> {
+    return sql.get<Row>("SELECT id, sealed FROM sealed_keys WHERE purpose = $1", [purpose]);
   }
 }
 

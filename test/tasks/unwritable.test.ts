@@ -134,6 +134,7 @@ test("a task that cannot be read at its start is read again after a pause, until
     urgent: sql,
     tx: fails,
     beforeCommit: () => {},
+    afterLock() {},
     close: async () => {},
   };
   const queued = { workspaceId: 1, taskId: "task_1", agentId: 1 };

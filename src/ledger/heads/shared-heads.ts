@@ -7,18 +7,21 @@ import {
   type Tx,
 } from "../../store/db.ts";
 import type { Tail } from "../chain.ts";
-import type { LedgerKeys } from "../keys/keys.ts";
+import type { LedgerKeys, TxId } from "../keys/keys.ts";
 import type { TreeHead } from "../proof/check.ts";
 import { extendSeries } from "../proof/head.ts";
 import { formatNote } from "../proof/note.ts";
 import { sharedHeadText } from "../proof/shared-head.ts";
 import { sha256 } from "../tree-hash.ts";
 import { emptyLedger, grown, type LedgerEnd, type LedgerHeads, requireOpenedFor } from "./heads.ts";
-import { edgeOf, endOfTail, TailChanged } from "./stored-tail.ts";
+import { edgeOf, endOfTail, KeysUnknown, TailChanged } from "./stored-tail.ts";
 
 export interface SharedHeadParts {
-  readonly db: Pick<Db, "all" | "get">;
-  readonly keys: Pick<LedgerKeys, "originOf" | "signHead" | "hasSigned" | "digestInTransaction" | "isDigest">;
+  readonly db: Pick<Db, "all" | "get" | "afterLock">;
+  readonly keys: Pick<
+    LedgerKeys,
+    "originOf" | "signHead" | "hasSigned" | "digestInTransaction" | "isDigest" | "reload"
+  >;
   nameOf(workspaceId: number): string;
 }
 
@@ -68,6 +71,26 @@ export class SharedHeads implements LedgerHeads {
         super(parts, keep);
       }
     };
+    parts.db.afterLock((tx) => this.#learnKeys(tx));
+  }
+
+  /** Learns of keys with which other nodes have replaced the key. Everything else is found when a tail is used. */
+  #learnKeys(tx: Tx): Promise<void> | undefined {
+    for (const [workspaceId, row] of tx.lockedTails) {
+      if (this.#known.get(workspaceId)?.head === row.head) continue;
+      if (this.#problemOf(workspaceId, row) instanceof KeysUnknown)
+        return this.#parts.keys.reload(tx, workspaceId);
+    }
+    return undefined;
+  }
+
+  #problemOf(workspaceId: number, row: LedgerTail): unknown {
+    try {
+      this.#read(workspaceId, row);
+      return undefined;
+    } catch (error) {
+      return error;
+    }
   }
 
   async begin(tx: Tx, workspaceId: number): Promise<void> {
@@ -76,7 +99,7 @@ export class SharedHeads implements LedgerHeads {
       [workspaceId],
     );
     if (left !== undefined) throw new StoreUnavailable(`workspace ${workspaceId} has a ledger already`);
-    tx.shared(this.#Changes).add(workspaceId, emptyLedger(), true);
+    tx.shared(this.#Changes).add(tx, workspaceId, emptyLedger(), true);
   }
 
   tail(tx: Tx, workspaceId: number): Tail {
@@ -105,7 +128,11 @@ export class SharedHeads implements LedgerHeads {
   }
 
   async committed(workspaceId: number): Promise<TreeHead> {
-    const row = await this.#parts.db.get<LedgerTail>(READ, [workspaceId]);
+    const { db, keys } = this.#parts;
+    const row = await db.get<LedgerTail>(READ, [workspaceId]);
+    if (row && this.#known.get(workspaceId)?.head !== row.head) {
+      if (this.#problemOf(workspaceId, row) instanceof KeysUnknown) await keys.reload(db, workspaceId);
+    }
     return this.stored(workspaceId, row).treeHead;
   }
 
@@ -124,12 +151,17 @@ export class SharedHeads implements LedgerHeads {
     if (known && known.head === row?.head) return known;
     if (!row) throw new StoreUnavailable(`the end of the ledger of workspace ${workspaceId} is missing`);
     try {
-      const end = endOfTail(this.#parts, workspaceId, row);
-      return this.#keep(workspaceId, { ...end, head: row.head, treeHead: headOf(end) });
+      return this.#read(workspaceId, row);
     } catch (error) {
       if (!(error instanceof TailChanged)) throw error;
       throw new StoreUnavailable(`the ledger of workspace ${workspaceId} ${error.message}`, error);
     }
+  }
+
+  /** @throws TailChanged */
+  #read(workspaceId: number, row: LedgerTail): StoredEnd {
+    const end = endOfTail(this.#parts, workspaceId, row);
+    return this.#keep(workspaceId, { ...end, head: row.head, treeHead: headOf(end) });
   }
 
   /** Transactions may end in another order on this node than in the database, so the newest end is kept. */
@@ -144,7 +176,7 @@ export class SharedHeads implements LedgerHeads {
     const open = changes.get(workspaceId);
     if (open) return open;
     requireOpenedFor(tx, workspaceId);
-    return changes.add(workspaceId, this.stored(workspaceId, tx.lockedTails.get(workspaceId)), false);
+    return changes.add(tx, workspaceId, this.stored(workspaceId, tx.lockedTails.get(workspaceId)), false);
   }
 }
 
@@ -154,6 +186,7 @@ class TailChanges implements CommitWork {
   readonly #keep: (workspaceId: number, end: StoredEnd) => void;
   readonly #open = new Map<number, OpenEnd>();
   readonly #changed = new Set<number>();
+  #txId: TxId = this;
 
   constructor(parts: SharedHeadParts, keep: (workspaceId: number, end: StoredEnd) => void) {
     this.#parts = parts;
@@ -164,7 +197,8 @@ class TailChanges implements CommitWork {
     return this.#open.get(workspaceId);
   }
 
-  add(workspaceId: number, stored: LedgerEnd, isNew: boolean): OpenEnd {
+  add(tx: Tx, workspaceId: number, stored: LedgerEnd, isNew: boolean): OpenEnd {
+    this.#txId = tx.lockedTails;
     const open: OpenEnd = { stored, end: stored, leaves: [] };
     this.#open.set(workspaceId, open);
     if (isNew) this.#changed.add(workspaceId);
@@ -180,7 +214,7 @@ class TailChanges implements CommitWork {
       const open = this.#open.get(workspaceId);
       if (!open) throw new Error(`the ledger of workspace ${workspaceId} was changed, but not opened`);
       const end = { ...open.end, tree: grown(open.stored.tree, open.leaves) };
-      const head = writeTail(tx, this.#parts, workspaceId, end);
+      const head = writeTail(tx, this.#parts, workspaceId, end, this.#txId);
       tx.onCommit(() => this.#keep(workspaceId, { ...end, head, treeHead: headOf(end) }));
     }
   }
@@ -192,13 +226,14 @@ export function writeTail(
   { keys, nameOf }: Pick<SharedHeadParts, "keys" | "nameOf">,
   workspaceId: number,
   end: LedgerEnd,
+  txId: TxId,
 ): string {
   const origin = keys.originOf(nameOf(workspaceId));
   const text = sharedHeadText({
     ...{ origin, workspaceId, ...headOf(end), checkpoints: end.checkpoints },
-    ...{ lastTs: end.tail.ts, lastLeaf: end.tail.leaf, keys: keys.digestInTransaction() },
+    ...{ lastTs: end.tail.ts, lastLeaf: end.tail.leaf, keys: keys.digestInTransaction(txId) },
   });
-  const head = formatNote({ text, signatures: keys.signHead(origin, text) });
+  const head = formatNote({ text, signatures: keys.signHead(origin, text, txId) });
   const row: SqlValue[] = [workspaceId, head, edgeOf(end.tree)];
   tx.write(WRITE, row);
   return head;

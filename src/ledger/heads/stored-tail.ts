@@ -18,6 +18,9 @@ export class TailChanged extends Error {
   override readonly name = "TailChanged";
 }
 
+/** It was signed when the ledgers had other keys than this node knows: another node may have replaced the key. */
+export class KeysUnknown extends TailChanged {}
+
 /** The end of a ledger according to its row. @throws TailChanged */
 export function endOfTail(parts: StoredTailParts, workspaceId: number, row: LedgerTail): LedgerEnd {
   const { keys, nameOf } = parts;
@@ -26,8 +29,8 @@ export function endOfTail(parts: StoredTailParts, workspaceId: number, row: Ledg
   if (head.origin !== origin || head.workspaceId !== workspaceId)
     throw new TailChanged(`has the head of ${head.origin}, workspace ${head.workspaceId}`);
   if (!keys.isDigest(head.keys)) {
-    throw new TailChanged(
-      "was signed with other keys than this node knows: another node has replaced the key, or keys were added, removed or changed",
+    throw new KeysUnknown(
+      "was signed with other keys than those that are stored: keys were added, removed or changed",
     );
   }
   if (!keys.hasSigned(origin, note)) throw new TailChanged("has a head that the ledgers' key has not signed");

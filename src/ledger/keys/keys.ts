@@ -15,6 +15,7 @@ import {
   type SigningKey,
   type SigningKeyStore,
 } from "./signing-key.ts";
+import { firstUnproven } from "./vouching.ts";
 
 /**
  * The key that signs this node's ledgers: one Ed25519 key for all workspaces. It signs each ledger under a separate
@@ -29,12 +30,18 @@ export interface LedgerKeys {
   /** The name under which the node's head is signed. No ledger has this name. */
   readonly nodeOrigin: string;
   sign(workspace: string, text: string): NoteSignature;
-  /** Signs with the keys that the open transaction will have: if it changes the key, with both. */
-  signHead(origin: string, text: string): readonly NoteSignature[];
+  /** Signs with the keys that the open transaction will have: if it changes the key, with both. See `TxId`. */
+  signHead(origin: string, text: string, tx?: TxId): readonly NoteSignature[];
   /** Whether one of the keys in force, which the open transaction may change, has signed the note under this name. */
   hasSigned(origin: string, note: Note): boolean;
   /** `keysDigest` of all keys as the open transaction will have them. */
-  digestInTransaction(): Uint8Array;
+  digestInTransaction(tx?: TxId): Uint8Array;
+  /**
+   * Adopts the keys with which other nodes have replaced the key since, if their chain is unbroken: each of them was
+   * vouched for by its predecessor, in a checkpoint of this workspace that both have signed.
+   * @throws StoreUnavailable if it is broken
+   */
+  reload(sql: Pick<Sql, "all" | "get">, workspaceId: number): Promise<void>;
   /** Whether this is `keysDigest` of all keys before or after the open transaction. */
   isDigest(digest: Uint8Array): boolean;
   /** `keysDigest` of the keys that were stored at the start. */
@@ -64,6 +71,12 @@ export interface LedgerKeys {
   ): Promise<void>;
 }
 
+/**
+ * Identifies a transaction: its `lockedTails`. If several transactions are open at the same time, only one of them changes
+ * the key. Not needed in SQLite, which has one at a time.
+ */
+export type TxId = object;
+
 export interface KeyChange {
   /** Verifier keys of a workspace's ledger before and after the change. */
   verifierKeys(workspace: string): { readonly from: string; readonly to: string };
@@ -81,6 +94,8 @@ export interface LedgerKeysParts {
 }
 
 const INSTANCE_BYTES = 8;
+const MOST_ROTATIONS = 3;
+const EMPTY = new Uint8Array(0);
 
 /**
  * Opens the key that is in force. The first start creates it.
@@ -127,11 +142,11 @@ class NodeKeys implements LedgerKeys {
   readonly instance: string;
   readonly storedDigest: Uint8Array;
   readonly #parts: LedgerKeysParts;
-  readonly #former: Uint8Array[];
+  #former: readonly Uint8Array[];
   #key: KeyObject;
   #public: Uint8Array;
   /** The key that the open transaction puts in force. */
-  #next: { readonly key: KeyObject; readonly publicKey: Uint8Array } | null = null;
+  #next: { readonly key: KeyObject; readonly publicKey: Uint8Array; readonly tx: TxId } | null = null;
   #lost: Uint8Array | null;
   /** The current key, until the replacement of a lost one is complete. */
   #replacement: NewSigningKey | null;
@@ -172,8 +187,8 @@ class NodeKeys implements LedgerKeys {
     return this.#signAs(this.originOf(workspace), text);
   }
 
-  signHead(origin: string, text: string): readonly NoteSignature[] {
-    const next = this.#next;
+  signHead(origin: string, text: string, tx?: TxId): readonly NoteSignature[] {
+    const next = this.#nextIn(tx);
     const signature = this.#signAs(origin, text);
     return next ? [signature, signWith(next.key, next.publicKey, origin, text)] : [signature];
   }
@@ -191,9 +206,43 @@ class NodeKeys implements LedgerKeys {
     return isEqual(digest, known) || isEqual(digest, this.digestInTransaction());
   }
 
-  digestInTransaction(): Uint8Array {
-    if (this.#next) return keysDigest(sha256, [...this.#former, this.#public, this.#next.publicKey]);
+  digestInTransaction(tx?: TxId): Uint8Array {
+    const next = this.#nextIn(tx);
+    if (next) return keysDigest(sha256, [...this.#former, this.#public, next.publicKey]);
     return this.#digestInForce();
+  }
+
+  #nextIn(tx: TxId | undefined) {
+    return tx === undefined || this.#next?.tx === tx ? this.#next : null;
+  }
+
+  async reload(sql: Pick<Sql, "all" | "get">, workspaceId: number): Promise<void> {
+    const { keyStore } = this.#parts;
+    const known = [...this.#former, this.#public];
+    const stored = await storedKeys(sql);
+    const isLonger =
+      stored.length > known.length && known.every((key, at) => isEqual(key, stored[at] ?? EMPTY));
+    const inForce = stored.at(-1);
+    // Whoever asked finds that the digest is still not that of the keys.
+    if (!isLonger || !inForce) return;
+    const unproven = await firstUnproven(sql, workspaceId, stored.slice(known.length - 1));
+    if (unproven) {
+      throw new StoreUnavailable(
+        "another node has replaced the ledgers' key, and the former key has not vouched for the new one; start again",
+      );
+    }
+    const signing = await keyStore.readInForce(inForce, sql);
+    // Another reload may have been faster.
+    if (!signing || isEqual(this.#public, inForce)) return;
+    this.#adopt(stored.slice(0, -1), signing.key, inForce);
+  }
+
+  #adopt(former: readonly Uint8Array[], key: KeyObject, publicKey: Uint8Array): void {
+    this.#former = former;
+    this.#key = key;
+    this.#public = publicKey;
+    this.#keyIds.clear();
+    this.#digest = null;
   }
 
   #digestInForce(): Uint8Array {
@@ -244,11 +293,26 @@ class NodeKeys implements LedgerKeys {
     workspaces: () => readonly number[],
     attest: (tx: Tx, both: KeyChange) => Promise<void>,
   ): Promise<void> {
-    const done = this.#rotating.then(() => this.#rotate(workspaces, attest));
+    const done = this.#rotating.then(() => this.#rotateUntilDone(workspaces, attest));
     this.#rotating = done.catch(() => {});
     return done;
   }
 
+  async #rotateUntilDone(
+    workspaces: () => readonly number[],
+    attest: (tx: Tx, both: KeyChange) => Promise<void>,
+  ): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#rotate(workspaces, attest);
+        return;
+      } catch (error) {
+        if (!(error instanceof KeyReplaced) || attempt === MOST_ROTATIONS) throw error;
+      }
+    }
+  }
+
+  /** @throws KeyReplaced */
   async #rotate(
     workspaces: () => readonly number[],
     attest: (tx: Tx, both: KeyChange) => Promise<void>,
@@ -269,29 +333,35 @@ class NodeKeys implements LedgerKeys {
       ],
     };
     await db.tx(workspaces(), async (tx) => {
+      // This node may have learned of it when it locked the ledgers' tails.
+      if (!isEqual(this.#public, oldPublic)) throw new KeyReplaced();
       tx.onRollback(() => {
         this.#next = null;
       });
-      this.#next = { key, publicKey };
+      this.#next = { key, publicKey, tx: tx.lockedTails };
       await writeNew(tx, replacement);
       await attest(tx, change);
       replaceKey(tx, publicKey, clock.now());
       tx.onCommit(() => {
         this.#next = null;
-        this.#former.push(oldPublic);
-        this.#keyIds.clear();
-        this.#digest = null;
-        this.#key = key;
-        this.#public = publicKey;
+        // Another transaction may have seen the new key first.
+        if (isEqual(this.#public, oldPublic)) this.#adopt([...this.#former, oldPublic], key, publicKey);
       });
     });
     replacement.complete();
   }
 }
 
-/** @throws StoreUnavailable if another node has replaced the key */
+/** Another node has replaced the key while this one was about to. */
+class KeyReplaced extends StoreUnavailable {
+  constructor() {
+    super("another node has replaced the signing key");
+  }
+}
+
+/** @throws KeyReplaced */
 async function writeNew(tx: Tx, key: NewSigningKey): Promise<void> {
-  if (!(await key.write(tx))) throw new StoreUnavailable("another node has replaced the signing key");
+  if (!(await key.write(tx))) throw new KeyReplaced();
 }
 
 function signWith(key: KeyObject, publicKey: Uint8Array, name: string, text: string): NoteSignature {

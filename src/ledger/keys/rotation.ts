@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import type { Tx } from "../../store/db.ts";
+import { StoreUnavailable, type Tx } from "../../store/db.ts";
 import { storeCheckpoint } from "../checkpoints/checkpoints.ts";
 import type { EntryDraft } from "../entry.ts";
 import type { LedgerHeads } from "../heads/heads.ts";
@@ -18,6 +18,8 @@ export interface RotationParts {
   workspaces(): readonly { readonly id: number; readonly name: string }[];
   /** Called with each checkpoint that both keys have signed, once it is stored. */
   signed(workspaceId: number, head: SignedHead): void;
+  /** Called once the key is in force. */
+  replaced(): void;
 }
 
 const ACTION = "ledger.rotate_key";
@@ -30,11 +32,12 @@ const ACTION = "ledger.rotate_key";
  * @param origin Who requested the change, for the entries
  */
 export async function rotateKey(
-  { ledger, heads, keys, clock, workspaces, signed }: RotationParts,
+  { ledger, heads, keys, clock, workspaces, signed, replaced }: RotationParts,
   origin: Pick<EntryDraft, "actor" | "channel" | "requestId">,
 ): Promise<void> {
   const ids = () => workspaces().map(({ id }) => id);
   await keys.rotate(ids, async (tx, change) => {
+    await requireAll(tx);
     for (const { id, name } of workspaces()) {
       await ledger.append(tx, id, {
         ...origin,
@@ -50,6 +53,20 @@ export async function rotateKey(
       tx.onCommit(() => signed(id, { size, root, note }));
     }
   });
+  replaced();
+}
+
+/**
+ * With the tails of the known ledgers locked, no node can create a workspace. One that was created just before would keep
+ * a head that only the old key has signed.
+ * @throws StoreUnavailable if this node does not know all workspaces yet
+ */
+async function requireAll(tx: Tx): Promise<void> {
+  const rows = await tx.all<{ id: number }>("SELECT id FROM workspaces");
+  if (rows.every(({ id }) => tx.ledgers.includes(id))) return;
+  throw new StoreUnavailable(
+    "another node has just created a workspace; change the key again in a few seconds",
+  );
 }
 
 /** Replaces the lost key with a new one and records it. Nothing but this entry vouches for the new key. */

@@ -1,6 +1,6 @@
 import { OperatorError } from "../../base/errors.ts";
 import type { RandomSource } from "../../base/ids.ts";
-import type { Db } from "../../store/db.ts";
+import type { Db, Sql } from "../../store/db.ts";
 import type { SealedKeys } from "../../store/sealed-keys.ts";
 import {
   createSigningKey,
@@ -30,14 +30,17 @@ export class SealedSigningKey implements SigningKeyStore {
     this.#keys = keys;
   }
 
-  async readInForce(publicKey: Uint8Array): Promise<SigningKey | undefined> {
-    const stored = await this.#keys.read(PURPOSE);
+  async readInForce(
+    publicKey: Uint8Array,
+    sql: Pick<Sql, "get"> = this.#db,
+  ): Promise<SigningKey | undefined> {
+    const stored = await this.#keys.read(PURPOSE, sql);
     if (!stored) return undefined;
     const signing = parseSigningKey(Buffer.from(stored.secret).toString("latin1"));
-    if (!signing || idOf(signing) !== publicKey.toHex()) throw await this.#notInForce(publicKey);
+    if (!signing || idOf(signing) !== publicKey.toHex()) throw await this.#notInForce(publicKey, sql);
     // Somebody who can write the store could put back the row from before the mark. Here, entries have always been
     // committed together with their signed head.
-    const hasEntries = (await this.#db.get("SELECT 1 FROM ledger LIMIT 1")) !== undefined;
+    const hasEntries = (await sql.get("SELECT 1 FROM ledger LIMIT 1")) !== undefined;
     return hasEntries ? { ...signing, use: "node_head" } : signing;
   }
 
@@ -71,8 +74,8 @@ export class SealedSigningKey implements SigningKeyStore {
     return { ...key, write: (tx) => this.#keys.put(tx, storedSigningKey(key, replaces)), complete() {} };
   }
 
-  async #notInForce(publicKey: Uint8Array): Promise<OperatorError> {
-    const newest = await this.#db.get<{ public_key: Uint8Array }>(
+  async #notInForce(publicKey: Uint8Array, sql: Pick<Sql, "get">): Promise<OperatorError> {
+    const newest = await sql.get<{ public_key: Uint8Array }>(
       "SELECT public_key FROM ledger_keys ORDER BY id DESC LIMIT 1",
     );
     if (newest && Buffer.compare(newest.public_key, publicKey) !== 0)

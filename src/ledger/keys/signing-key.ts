@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
 import type { OperatorError } from "../../base/errors.ts";
 import type { RandomSource } from "../../base/ids.ts";
-import type { Tx } from "../../store/db.ts";
+import type { Sql, Tx } from "../../store/db.ts";
 
 /**
  * What the key has signed, as marked where it is kept: nothing yet, the head of each ledger individually (schema 13 to
@@ -33,9 +33,10 @@ export interface SigningKeyStore {
   /**
    * The key with this public key, after completing a replacement that was committed before its process died. Undefined
    * if no key is kept.
+   * @param sql where it is read, if it is kept in the store
    * @throws OperatorError if the key cannot be used, or is a different one
    */
-  readInForce(publicKey: Uint8Array): Promise<SigningKey | undefined>;
+  readInForce(publicKey: Uint8Array, sql?: Pick<Sql, "get">): Promise<SigningKey | undefined>;
   /** The first key: one that is kept already although the database does not know it, or a new one. @throws OperatorError */
   first(random: RandomSource): Promise<NewSigningKey>;
   /** A new key that will replace the one with this public key, even if that one is lost. @throws OperatorError */

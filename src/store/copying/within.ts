@@ -8,7 +8,7 @@ export interface OpenTransaction {
 
 /**
  * A store all of whose transactions are part of one that is open already, for parts that read or write a store that is
- * being copied. Nothing runs before its commit.
+ * being copied. Nothing runs before its commit or once it has locked a ledger: nobody else uses the store.
  */
 export class DbWithin implements Db {
   readonly seals = new RowSeals(null);
@@ -54,6 +54,8 @@ export class DbWithin implements Db {
   }
 
   beforeCommit(): void {}
+
+  afterLock(): void {}
 
   async close(): Promise<void> {}
 }

@@ -1,4 +1,4 @@
-import { OutcomeUnknown, StoreUnavailable, type Tx } from "../db.ts";
+import { type LedgerTail, OutcomeUnknown, StoreUnavailable, type Tx } from "../db.ts";
 import type { RowSeals } from "../seals/seals.ts";
 import type { CommitMarks, Mark } from "./commit-marks.ts";
 import { type Mode, type Pool, transactionSettings } from "./driver.ts";
@@ -35,6 +35,8 @@ export interface GroupParts {
   readonly marks: CommitMarks;
   /** What runs at the end of each transaction: see `Db.beforeCommit`. */
   readonly beforeCommit: () => ((tx: Tx) => Promise<void>) | null;
+  /** What runs once the tails are locked: see `Db.afterLock`. */
+  readonly afterLock: () => ((tx: Tx) => Promise<void> | undefined) | null;
 }
 
 /** A transaction that was committed, or in which all jobs failed before they had written. */
@@ -180,6 +182,7 @@ export class Group {
     await session.begin(isolation, mode.isPooled ? transactionSettings(timeouts) : null);
     const lockedTails = await lockTails(session, this.#workspaceIds);
     const parts = { seals: this.#parts.seals, lockedTails };
+    if (lockedTails.size > 0) await this.#runFirst(session, lockedTails);
     for (const job of jobs) {
       const tx = new OpenTx(session, { ...parts, ledgers: this.#workspaceIds, shared });
       opened.push(tx);
@@ -196,6 +199,18 @@ export class Group {
     if (session.writes > 0) mark.write(session);
     await this.#end(session, mark);
     return outcomes;
+  }
+
+  async #runFirst(session: Session, lockedTails: ReadonlyMap<number, LedgerTail>): Promise<void> {
+    const work = this.#parts.afterLock();
+    if (!work) return;
+    const { seals } = this.#parts;
+    const tx = new OpenTx(session, { seals, ledgers: this.#workspaceIds, lockedTails, shared: null });
+    try {
+      await work(tx);
+    } finally {
+      tx.end();
+    }
   }
 
   /** These transactions come first when commits are reported, and last when writes are rolled back. */

@@ -33,12 +33,14 @@ export async function openPostgres(options: PostgresOptions): Promise<Db> {
   const pool = (max: number) => new Pool({ url: options.url, mode, timeouts, max });
   const pools = { writers: pool(counts.writers), readers: pool(counts.readers), urgent: pool(counts.urgent) };
   let last: ((tx: Tx) => Promise<void>) | null = null;
+  let first: ((tx: Tx) => Promise<void> | undefined) | null = null;
   const parts: Omit<GroupParts, "pool"> = {
     mode,
     timeouts,
     seals,
     marks: new CommitMarks(),
     beforeCommit: () => last,
+    afterLock: () => first,
   };
   const lanes = new Lanes({ ...parts, pool: pools.writers });
   const urgentLanes = new Lanes({ ...parts, pool: pools.urgent });
@@ -52,6 +54,10 @@ export async function openPostgres(options: PostgresOptions): Promise<Db> {
     run: runOn(lanes),
     urgent: { ...urgentReads(pools.urgent, timeouts.retryMs), seals, run: runOn(urgentLanes) },
     tx: (workspaces, work, txOptions = {}) => lanes.submit(workspaces, work, txOptions),
+    afterLock(work) {
+      if (first) throw new Error("a function already runs after each lock");
+      first = work;
+    },
     beforeCommit(work) {
       if (last) throw new Error("a function already runs before each commit");
       last = work;

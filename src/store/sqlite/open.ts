@@ -65,6 +65,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): SqliteDb 
     run,
     tx: (ledgers, work, options = {}) => group.submit(work, options, ledgers),
     beforeCommit: (work) => group.beforeCommit(work),
+    afterLock() {},
     async disturbances() {
       const moved = watch.takeMoves();
       return [...moved, ...(await commitsOfOthers(group, watch))];

@@ -37,7 +37,7 @@ export async function openBench(prepare?: (path: string) => void): Promise<Bundl
     },
     rotate: () =>
       rotateKey(
-        { ledger, heads, keys, clock, workspaces: () => [WORKSPACE], signed: () => {} },
+        { ledger, heads, keys, clock, workspaces: () => [WORKSPACE], signed: () => {}, replaced: () => {} },
         { actor: "user:operator", channel: "rest" },
       ),
     bundle,

@@ -110,7 +110,7 @@ async function signEnds(
   });
   const heads = { db, keys, nameOf: nameIn(ledgers.map(({ workspace }) => workspace)) };
   await db.tx(null, async (tx) => {
-    for (const { workspace, end } of ledgers) writeTail(tx, heads, workspace.id, end);
+    for (const { workspace, end } of ledgers) writeTail(tx, heads, workspace.id, end, tx);
   });
   await verifyEnds(db, heads, ledgers);
 }
