@@ -27,8 +27,10 @@ const OWED_PART = 1 / 100;
 interface Share {
   /** Tokens that are left to this node. Negative: tokens that it has used and not yet taken from the bucket. */
   leased: number;
-  /** The bucket after this node last asked. Null: it has never asked. */
-  stored: Bucket | null;
+  /** What is left over all nodes, as far as this node knows. */
+  left: Bucket;
+  /** When it last asked. */
+  askedAt: number;
   nodes: number;
   /** The limit under which it last asked. */
   capacity: number;
@@ -70,13 +72,12 @@ export class SharedRequestLimiter implements RequestLimiter {
   }
 
   take(workspace: Workspace, now: number, mayWait: boolean): RequestLimit | Promise<RequestLimit> {
-    const share = this.#shareOf(workspace.id);
+    const share = this.#shareOf(workspace);
     const rule = ruleOf(workspace);
     if (share.leased > 0 && !isLeaseValid(share, now)) share.leased = 0;
     if (share.leased > 0 && share.capacity !== rule.capacity) this.#giveBack(workspace, share);
-    share.usedAt = now;
     if (share.leased >= 1) {
-      use(share);
+      use(share, rule, now);
       // Before the lease is used up, so the next requests need not wait.
       if (share.leased < share.used) this.#askSoon(workspace, share);
       return limitOf(share, rule, now, false);
@@ -85,18 +86,18 @@ export class SharedRequestLimiter implements RequestLimiter {
     if (!mayWait || workspace.limits.enforcement !== "enforced") {
       this.#askSoon(workspace, share);
       if (left < 1) return limitOf(share, rule, now, true);
-      use(share);
+      use(share, rule, now);
       return limitOf(share, rule, now, false);
     }
     const mayOwe = share.leased > -Math.floor(rule.capacity * OWED_PART) && left > rule.capacity / 2;
     if (!mayOwe) return this.#takeAsked(workspace, share);
-    use(share);
+    use(share, rule, now);
     this.#askSoon(workspace, share);
     return limitOf(share, rule, now, false);
   }
 
   left(workspace: Workspace, now: number): number {
-    return Math.max(0, Math.floor(leftOf(this.#shareOf(workspace.id), ruleOf(workspace), now)));
+    return Math.max(0, Math.floor(leftOf(this.#shareOf(workspace), ruleOf(workspace), now)));
   }
 
   /** Takes a token that the bucket is asked for. */
@@ -109,7 +110,7 @@ export class SharedRequestLimiter implements RequestLimiter {
       for (let asked = 0; ; ) {
         const now = clock.monotonic();
         if (share.leased >= 1) {
-          use(share);
+          use(share, rule, now);
           return limitOf(share, rule, now, false);
         }
         if (share.own) return takeOwn(share, rule, now);
@@ -142,9 +143,9 @@ export class SharedRequestLimiter implements RequestLimiter {
     else void this.#ask(workspace, share, 0);
   }
 
-  /** Never rejects. @param kept tokens of the lease that are not given back */
-  #ask(workspace: Workspace, share: Share, kept = Number.POSITIVE_INFINITY): Promise<void> {
-    const asking = this.#exchange(workspace, share, kept).finally(() => {
+  /** Never rejects. @param mostKept tokens of the lease that are not given back */
+  #ask(workspace: Workspace, share: Share, mostKept = Number.POSITIVE_INFINITY): Promise<void> {
+    const asking = this.#exchange(workspace, share, mostKept).finally(() => {
       if (share.asking === asking) share.asking = null;
     });
     share.asked += 1;
@@ -152,28 +153,34 @@ export class SharedRequestLimiter implements RequestLimiter {
     return asking;
   }
 
-  async #exchange(workspace: Workspace, share: Share, kept: number): Promise<void> {
+  async #exchange(workspace: Workspace, share: Share, mostKept: number): Promise<void> {
     const { db, clock, log } = this.#parts;
     const owed = Math.max(0, -share.leased);
-    const surplus = Math.max(0, share.leased - kept);
+    const surplus = Math.max(0, share.leased - mostKept);
     share.leased -= surplus;
+    const kept = Math.max(0, share.leased);
     const { used } = share;
     share.used = 0;
     const rule = ruleOf(workspace);
     share.capacity = rule.capacity;
+    // The bucket is filled up to this time, and not to that of the answer.
+    const at = clock.monotonic();
     try {
       const { granted, tokens, nodes } = await exchangeTokens(db, {
         workspaceId: workspace.id,
         rule,
         now: clock.now(),
         returned: surplus - owed,
+        agoMs: owed > 0 ? Math.round(at - share.usedAt) : 0,
         needed: share.waiting,
         ahead: surplus > 0 ? 0 : Math.max(0, 2 * used - share.leased - owed),
       });
-      const now = clock.monotonic();
-      if (share.leased > 0 && !isLeaseValid(share, now)) share.leased = 0;
+      if (share.leased > 0 && !isLeaseValid(share, clock.monotonic())) share.leased = 0;
       share.leased += granted + owed;
-      share.stored = { available: tokens, at: now };
+      share.askedAt = at;
+      // What was used while it asked is used of what was left then, and since refilled.
+      const then = filledUp({ available: tokens + granted + kept, at }, rule, Math.max(at, share.usedAt));
+      share.left = { available: then - share.used, at: Math.max(at, share.usedAt) };
       share.nodes = Math.max(1, nodes);
       share.own = null;
     } catch (error) {
@@ -199,46 +206,42 @@ export class SharedRequestLimiter implements RequestLimiter {
     }
   }
 
-  #shareOf(workspaceId: number): Share {
-    const known = this.#shares.get(workspaceId);
+  #shareOf({ id, limits }: Workspace): Share {
+    const known = this.#shares.get(id);
     if (known) return known;
+    const now = this.#parts.clock.monotonic();
     const share: Share = {
       ...{
         leased: 0,
-        stored: null,
-        nodes: 1,
-        capacity: 0,
-        used: 0,
-        waiting: 0,
-        asked: 0,
-        asking: null,
-        own: null,
+        left: { available: limits.requestsPerMinute, at: now },
+        askedAt: Number.NEGATIVE_INFINITY,
       },
-      usedAt: this.#parts.clock.monotonic(),
+      ...{ nodes: 1, capacity: 0, used: 0, usedAt: now, waiting: 0, asked: 0, asking: null, own: null },
     };
-    this.#shares.set(workspaceId, share);
+    this.#shares.set(id, share);
     return share;
   }
 }
 
-function isLeaseValid({ stored }: Share, now: number): boolean {
-  return stored !== null && now - stored.at <= LEASE_MS;
+function isLeaseValid({ askedAt }: Share, now: number): boolean {
+  return now - askedAt <= LEASE_MS;
 }
 
 /** Whether the bucket was asked a moment ago. */
-function isNew({ stored }: Share, now: number): boolean {
-  return stored !== null && now - stored.at < EMPTY_MS;
+function isNew({ askedAt }: Share, now: number): boolean {
+  return now - askedAt < EMPTY_MS;
 }
 
-function use(share: Share): void {
+function use(share: Share, rule: BucketRule, now: number): void {
+  share.left = { available: filledUp(share.left, rule, now) - 1, at: Math.max(share.left.at, now) };
+  share.usedAt = now;
   share.leased -= 1;
   share.used += 1;
 }
 
 /** Tokens left over all nodes, as far as this node knows. */
-function leftOf({ stored, leased }: Share, rule: BucketRule, now: number): number {
-  const inBucket = stored === null ? rule.capacity : filledUp(stored, rule, now);
-  return Math.min(rule.capacity, inBucket + leased);
+function leftOf({ left }: Share, rule: BucketRule, now: number): number {
+  return filledUp(left, rule, now);
 }
 
 function limitOf(share: Share, rule: BucketRule, now: number, exceeded: boolean): RequestLimit {

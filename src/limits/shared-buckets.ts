@@ -9,6 +9,8 @@ export interface BucketQuestion {
   readonly now: number;
   /** Tokens of the node's lease that it gives back. Negative: tokens that it has used without a lease. */
   readonly returned: number;
+  /** How long ago it did so, in milliseconds: the bucket was refilled since. */
+  readonly agoMs: number;
   /** Tokens for calls that wait. They get whatever there is. */
   readonly needed: number;
   /** Further tokens, ahead of need. Of what is left, only a small part is lent this way, so no node keeps the last ones. */
@@ -30,9 +32,11 @@ const AHEAD_PART = 1 / 8;
 const AHEAD_MS = 1_000;
 
 const NOW = `LEAST($4::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + ${AHEAD_MS})`;
+const USED = `(${NOW} - $8::bigint)`;
+const PER_MS = "$3::float8 / 1000.0";
 /** Refilled for the time since, unless a clock went back. A bucket whose rule has changed holds no more than it allows. */
-const FILLED = `LEAST($2::float8, tokens + GREATEST(0, ${NOW} - updated_at) / 1000.0 * $3::float8)`;
-const BALANCE = `LEAST($2::float8, ${FILLED} + $5::bigint)`;
+const FILLED = `LEAST($2::float8, tokens + GREATEST(0, ${USED} - updated_at) * ${PER_MS})`;
+const BALANCE = `LEAST($2::float8, ${FILLED} + $5::bigint + GREATEST(0, ${NOW} - GREATEST(updated_at, ${USED})) * ${PER_MS})`;
 const GRANTED = `GREATEST(0, LEAST(FLOOR(${BALANCE}), $6::bigint + LEAST($7::bigint, GREATEST(0, FLOOR((${BALANCE} - $6::bigint) * ${AHEAD_PART})))))`;
 
 /** One statement, so nodes take turns at the row without a transaction that would have to be repeated. */
@@ -48,11 +52,11 @@ const FILL = `INSERT INTO request_buckets (workspace_id, tokens, updated_at, gra
  * @throws StoreUnavailable
  */
 export async function exchangeTokens(db: Db, question: BucketQuestion): Promise<BucketAnswer> {
-  const { workspaceId, rule, now, returned, needed, ahead } = question;
+  const { workspaceId, rule, now, returned, needed, ahead, agoMs } = question;
   const { capacity, perSecond } = rule;
-  const exchange = () =>
-    // Outside a transaction, so it does not wait behind others of this node. It waits for nothing but the row.
-    db.urgent.get<BucketAnswer>(EXCHANGE, [workspaceId, capacity, perSecond, now, returned, needed, ahead]);
+  const values = [workspaceId, capacity, perSecond, now, returned, needed, ahead, agoMs];
+  // Outside a transaction, so it does not wait behind others of this node. It waits for nothing but the row.
+  const exchange = () => db.urgent.get<BucketAnswer>(EXCHANGE, values);
   const known = await exchange();
   if (known) return known;
   await db.urgent.run(FILL, [workspaceId, capacity, now]);
