@@ -1,3 +1,4 @@
+import { isCutOff } from "./access/trust.ts";
 import { type Clock, systemClock } from "./base/clock.ts";
 import { createIds, type RandomSource, systemRandom } from "./base/ids.ts";
 import { createLog, type Log } from "./base/log.ts";
@@ -103,7 +104,7 @@ export async function openGateway(config: Config, options: GatewayOptions = {}):
       readiness: {
         isDraining: () => server.isDraining,
         failing: async () => [
-          ...((await isWritable(db, clock, log)) ? [] : ["store"]),
+          ...(isCutOff(store.nodes.bus) || !(await isWritable(db, clock, log)) ? ["store"] : []),
           ...(server.listener?.connections?.isExhausted ? ["open_files"] : []),
           ...(watch.continued.size > 0 ? ["ledger"] : []),
         ],

@@ -15,7 +15,7 @@ import type { Log } from "../base/log.ts";
 import type { Detail } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { containsSql } from "../store/common-sql.ts";
-import type { Db, Tx } from "../store/db.ts";
+import type { Db, Sql, Tx } from "../store/db.ts";
 import type { LedgerHistories } from "./ledger-histories.ts";
 
 export interface AdminParts {
@@ -46,12 +46,8 @@ export async function ensureAdmin(
   if (!workspace) throw new Error("there is no default workspace");
   const { id: workspaceId } = workspace;
   if (configured === undefined) {
-    const made = await db.get(
-      `SELECT 1 AS made FROM tokens WHERE workspace_id = $1 AND ${containsSql("scopes", "$2")} LIMIT 1`,
-      [workspaceId, '"admin"'],
-    );
     // The rows may have been deleted or changed; the ledger shows that there was one.
-    if (made || histories.of(workspaceId).hasAdmin) return null;
+    if ((await isMade(db)) || histories.of(workspaceId).hasAdmin) return null;
   } else {
     if (!hasSecretForm(configured)) {
       throw new OperatorError(
@@ -64,19 +60,18 @@ export async function ensureAdmin(
       log.warn("the checksum of GATEHOUSE_ADMIN_TOKEN is wrong; was it mistyped?");
     const id = configuredId(configured);
     if (histories.of(workspaceId).wasConfigured(id)) return null;
-    const known = await db.get(
-      `SELECT 1 FROM meta WHERE key = $1
-       UNION ALL SELECT 1 FROM tokens WHERE secret_hash = $2 OR previous_hash = $2`,
-      [formerKey(configured), hashSecret(configured)],
-    );
-    if (known) {
+    if (await isMade(db)) {
       await db.tx(workspaceId, (tx) => recordConfigured(tx, id, "token.configure", {}));
       return null;
     }
   }
   const secret = configured ?? createSecret(random);
-  if (configured === undefined) handOver(secret);
+  let isHandedOver = configured !== undefined;
   const tokenId = await db.tx(workspaceId, async (tx) => {
+    // Another node that started at the same time may have been first.
+    if (await isMade(tx)) return null;
+    if (!isHandedOver) handOver(secret);
+    isHandedOver = true;
     const issued = await tokens.issue(
       tx,
       workspaceId,
@@ -90,7 +85,24 @@ export async function ensureAdmin(
     });
     return issued.token.id;
   });
-  return configured === undefined ? { workspaceId, tokenId, secretHash: hashSecret(secret) } : null;
+  if (configured !== undefined || tokenId === null) return null;
+  return { workspaceId, tokenId, secretHash: hashSecret(secret) };
+
+  /** Whether there is a token with the configured secret or, without one, has been an admin token. */
+  async function isMade(sql: Sql): Promise<boolean> {
+    const row =
+      configured === undefined
+        ? await sql.get(
+            `SELECT 1 AS made FROM tokens WHERE workspace_id = $1 AND ${containsSql("scopes", "$2")} LIMIT 1`,
+            [workspaceId, '"admin"'],
+          )
+        : await sql.get(
+            `SELECT 1 FROM meta WHERE key = $1
+             UNION ALL SELECT 1 FROM tokens WHERE secret_hash = $2 OR previous_hash = $2`,
+            [formerKey(configured), hashSecret(configured)],
+          );
+    return row !== undefined;
+  }
 
   async function recordConfigured(tx: Tx, id: string, action: string, detail: Detail): Promise<void> {
     await ledger.append(tx, workspaceId, {

@@ -37,6 +37,16 @@ export interface PersonDecision {
   defer(): void;
 }
 
+export interface CallParts {
+  readonly caller: Caller;
+  readonly requestId: string;
+  readonly channel: Channel;
+  readonly action: string;
+  /** See `Operation.urgent`. */
+  readonly isUrgent?: boolean;
+  readonly via?: Via | undefined;
+}
+
 /** A call in progress: its caller, and its ways to write. Handlers see no other part of the gate. */
 export class Call {
   readonly caller: Caller;
@@ -45,6 +55,7 @@ export class Call {
   /** The Gatehouse instances that the request has passed through before. */
   readonly via: Via;
   readonly #action: string;
+  readonly #isUrgent: boolean;
   readonly #db: Db;
   readonly #ledger: Ledger;
   readonly #late: LateRecords;
@@ -53,19 +64,14 @@ export class Call {
   #seq: number | null = null;
   #isDeferred = false;
 
-  constructor(
-    from: { caller: Caller; requestId: string; channel: Channel; action: string; via?: Via | undefined },
-    db: Db,
-    ledger: Ledger,
-    late: LateRecords,
-    count?: () => Promise<void>,
-  ) {
+  constructor(from: CallParts, db: Db, ledger: Ledger, late: LateRecords, count?: () => Promise<void>) {
     this.#count = count;
     this.caller = from.caller;
     this.requestId = from.requestId;
     this.channel = from.channel;
     this.via = from.via ?? [];
     this.#action = from.action;
+    this.#isUrgent = from.isUrgent ?? false;
     this.#db = db;
     this.#ledger = ledger;
     this.#late = late;
@@ -91,13 +97,14 @@ export class Call {
   elsewhere(workspace: { readonly id: number; readonly name: string }): Call {
     const caller = { ...this.caller, workspaceId: workspace.id, workspace: workspace.name };
     const { requestId, channel } = this;
-    return new Call({ caller, requestId, channel, action: this.#action }, this.#db, this.#ledger, this.#late);
+    const from = { caller, requestId, channel, action: this.#action, isUrgent: this.#isUrgent };
+    return new Call(from, this.#db, this.#ledger, this.#late);
   }
 
   /** The same call once more, with the same subject and its own entry: the next attempt to carry it out. */
   again(): Call {
     const { caller, requestId, channel, via } = this;
-    const from = { caller, requestId, channel, via, action: this.#action };
+    const from = { caller, requestId, channel, via, action: this.#action, isUrgent: this.#isUrgent };
     const next = new Call(from, this.#db, this.#ledger, this.#late, this.#count);
     next.about(this.#subject);
     return next;
@@ -120,16 +127,15 @@ export class Call {
   /**
    * Refuses the call if its caller's token or session has since ended, as `sql` sees it. `commit`, `intend`, `record`
    * and decisions call it themselves. Code that changes or sends something in another way MUST call it in the
-   * transaction that does so. Undefined if the answer is known immediately.
+   * transaction that does so. Undefined if the answer is known immediately. An urgent call outside of transactions has the
+   * rights that were last read while the store cannot be read.
    * @throws Problem 401 `invalid_token`
    */
-  requireRights(sql: Sql = this.#db.urgent): Promise<void> | undefined {
-    return requireRights(this.caller, sql);
-  }
-
-  /** Like `requireRights`, for a call that stops something. While the store cannot be read, the last known rights count. */
-  requireKnownRights(): Promise<void> | undefined {
-    return requireKnownRights(this.caller, this.#db.urgent);
+  requireRights(sql?: Sql): Promise<void> | undefined {
+    if (sql) return requireRights(this.caller, sql);
+    return this.#isUrgent
+      ? requireKnownRights(this.caller, this.#db.urgent)
+      : requireRights(this.caller, this.#db.urgent);
   }
 
   /**
@@ -138,7 +144,7 @@ export class Call {
    * @throws Problem 401 `invalid_token`
    */
   async decide(decision: string, clock: Clock): Promise<PersonDecision> {
-    await this.requireKnownRights();
+    await this.requireRights();
     const { person, name, role } = this.caller;
     const decidedAt = clock.now();
     const oversight: Oversight = {
@@ -157,7 +163,7 @@ export class Call {
    * @throws Problem 401 `invalid_token`
    */
   async decideOwn(facts: DecisionFields, clock: Clock): Promise<PersonDecision> {
-    await this.requireKnownRights();
+    await this.requireRights();
     const decidedAt = clock.now();
     return this.#decision(decidedAt, clock, { ...facts, decided_at: timestamp(decidedAt) });
   }

@@ -257,6 +257,8 @@ export function createGate(parts: GateDependencies): Gate {
   async function refuse(error: unknown, origin: CallOrigin): Promise<RefusedResult> {
     let problem = toProblem(error, origin, log);
     let ledgerSeq: number | null = null;
+    // Whoever made the call was not refused, and nothing can be recorded.
+    if (error instanceof StoreUnavailable) return { ok: false, problem, ledgerSeq, limit: null };
     try {
       const workspace = workspaces.find(DEFAULT_WORKSPACE);
       if (workspace) ledgerSeq = await refused.note(workspace.id, origin, problem.code);
@@ -315,7 +317,8 @@ export function createGate(parts: GateDependencies): Gate {
       if (!limit.exceeded || !(await refuses(operation, caller))) return;
       throw rateLimited(limit, { isRecorded: false });
     };
-    const from = { caller, requestId, channel, via, action: operation.action };
+    const { action, urgent = false } = operation;
+    const from = { caller, requestId, channel, via, action, isUrgent: urgent };
     const call = new Call(from, db, ledger, late, operation.counted === "later" ? count : undefined);
     try {
       if (isCutOff(bus) && !operation.urgent) throw new StoreUnavailable("this node hears of no change");
@@ -323,7 +326,7 @@ export function createGate(parts: GateDependencies): Gate {
       const turn = operation.urgent ? undefined : enterTurn(caller.workspaceId);
       if (turn) await turn;
       // The caller may have been authenticated a while ago, before the rest of a request with several calls was read.
-      const asked = operation.urgent ? call.requireKnownRights() : call.requireRights();
+      const asked = call.requireRights();
       if (asked) await asked;
       requireScope(caller, operation.scope);
       const value = await handle(call);

@@ -16,7 +16,7 @@ export interface TestGatewayOptions extends GatewayOptions {
   /** An existing data directory, which is not removed at the end. */
   readonly dataDir?: string;
   /** The store, shared with other gateways. Not removed at the end. */
-  readonly database?: Pick<TestDatabase, "url">;
+  readonly database?: Pick<TestDatabase, "url"> & { readonly directUrl?: string };
   /** Whether the store is SQLite in any run, because the test is about its files. */
   readonly isOnFiles?: boolean;
   /** The secret of the admin token. */
@@ -72,8 +72,11 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
     cwd: dataDir,
   });
   const own = options.database === undefined && !options.isOnFiles ? await engineDatabase(dataDir) : null;
-  const database = options.database ?? own;
-  const shared = database && { store: { url: database.url }, masterKey: MASTER_KEY };
+  const database: TestGatewayOptions["database"] | null = options.database ?? own;
+  const shared = database && {
+    store: { url: database.url, ...(database.directUrl && { directUrl: database.directUrl }) },
+    masterKey: MASTER_KEY,
+  };
   const gateway = await openGateway(
     { ...config, ...shared },
     { log: silentLog, handOverAdmin: () => {}, rerunWork: true, ...options },

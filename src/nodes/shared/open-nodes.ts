@@ -15,10 +15,15 @@ export interface OpenNodesParts {
   readonly newId: () => string;
 }
 
+/** A node that hears of nothing for so long begins nevertheless, and refuses calls until it does. */
+const LISTENING_MS = 3_000;
+
 /** Joins the nodes that share a store. @throws StoreUnavailable */
 export async function openNodes({ db, url, clock, log, newId }: OpenNodesParts): Promise<Nodes> {
   const membership = await Membership.join({ db, clock, log, newId });
   const bus = new SharedBus({ url, clock, log });
+  // Until then, this node would refuse calls.
+  await bus.listening(LISTENING_MS);
   const leases = new SharedLeases(db, membership, bus);
   bus.listen("node.left", () => membership.beat.emit());
   return {

@@ -67,6 +67,11 @@ export class SharedBus implements Bus {
     return this.#notifications.deafForMs;
   }
 
+  /** Resolves once messages arrive, or after this time. */
+  listening(withinMs: number): Promise<void> {
+    return this.#notifications.listening(withinMs);
+  }
+
   send(topic: string, message: BusMessage, { isUrgent = false }: SendOptions = {}): void {
     const text = JSON.stringify([topic, message] satisfies Envelope);
     if (Buffer.byteLength(text) > MESSAGE_BYTES) throw new RangeError(`a message of ${topic} is too long`);

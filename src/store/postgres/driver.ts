@@ -1,8 +1,9 @@
 /** The only file that knows the driver, the package `pg`. */
 import pg from "pg";
 import { type SqlValue, StoreUnavailable } from "../db.ts";
-import { EngineError, isStatementUnknown } from "./errors.ts";
+import { EngineError, isConnectionLost, isStatementUnknown } from "./errors.ts";
 import type { Timeouts } from "./limits.ts";
+import type { Presence } from "./presence.ts";
 import { type Parameter, parserOf } from "./values.ts";
 
 export type Row = Readonly<Record<string, SqlValue>>;
@@ -43,6 +44,12 @@ export interface PoolOptions {
   readonly timeouts: Timeouts;
   /** The most connections. */
   readonly max: number;
+  /** Knows whether the server can be reached. Without it, every statement finds out by itself. */
+  readonly presence?: Pick<Presence, "require" | "doubt">;
+}
+
+interface Wait {
+  readonly since: number;
 }
 
 /** Unused connections are closed after this time. */
@@ -57,12 +64,18 @@ const MOST_WAITING = 20_000;
 export class Pool {
   readonly #pool: pg.Pool;
   readonly #mode: Mode;
+  readonly #presence: PoolOptions["presence"];
+  readonly #clients = new Set<pg.Client>();
+  /** What waits for a connection or for the answer to a statement, the oldest first. */
+  readonly #waits = new Set<Wait>();
   #used = 0;
   #isClosed = false;
   #onUnused: () => void = () => {};
 
-  constructor({ url, mode, timeouts, max }: PoolOptions) {
+  constructor({ url, mode, timeouts, max, presence }: PoolOptions) {
     this.#mode = mode;
+    this.#presence = presence;
+    const clients = this.#clients;
     const config = configOf(url, timeouts);
     const Client = class extends pg.Client {
       constructor() {
@@ -70,6 +83,8 @@ export class Pool {
         super(config);
         // Whatever it reports is also the result of the statements that it was to answer.
         this.on("error", ignore);
+        clients.add(this);
+        this.on("end", () => clients.delete(this));
       }
     };
     this.#pool = new pg.Pool({
@@ -85,7 +100,8 @@ export class Pool {
   /**
    * Takes a connection, which MUST be released.
    * @throws EngineError if there is none
-   * @throws StoreUnavailable if the pool is closed, too many wait, or none became free in time
+   * @throws StoreUnavailable if the pool is closed, too many wait, none became free in time, or the server has been away
+   *   for a while
    */
   async take(): Promise<Connection> {
     if (this.#isClosed) throw new StoreUnavailable("the store is closed");
@@ -94,14 +110,28 @@ export class Pool {
     }
     this.#used += 1;
     try {
-      return this.#connectionOf(await this.#pool.connect());
+      const present = this.#presence?.require();
+      if (present) await present;
+      return this.#connectionOf(await this.#waitFor(this.#pool.connect()));
     } catch (error) {
       this.#leave();
+      if (error instanceof StoreUnavailable) throw error;
       if (error instanceof Error && error.message === NONE_FREE) {
         throw new StoreUnavailable("all connections to the database were in use for too long", error);
       }
-      throw engineErrorOf(error);
+      throw this.#noted(engineErrorOf(error));
     }
+  }
+
+  /** Since when the oldest statement has waited for an answer, by `performance.now`. Infinite if none waits. */
+  get waitingSince(): number {
+    const [oldest] = this.#waits;
+    return oldest?.since ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Ends all connections at once, because the server does not answer. What waits for it fails. */
+  abandon(): void {
+    for (const client of [...this.#clients]) client.connection.stream.destroy();
   }
 
   /** Accepts nothing more, and resolves once all connections are released and closed. */
@@ -123,12 +153,33 @@ export class Pool {
   #connectionOf(client: pg.PoolClient): Connection {
     const mode = this.#mode;
     return {
-      send: (sql, params) => send(client, mode, sql, params),
+      send: async (sql, params) => {
+        try {
+          return await this.#waitFor(send(client, mode, sql, params));
+        } catch (error) {
+          throw this.#noted(error);
+        }
+      },
       release: (isUsable) => {
         client.release(!isUsable);
         this.#leave();
       },
     };
+  }
+
+  async #waitFor<Result>(work: Promise<Result>): Promise<Result> {
+    const wait: Wait = { since: performance.now() };
+    this.#waits.add(wait);
+    try {
+      return await work;
+    } finally {
+      this.#waits.delete(wait);
+    }
+  }
+
+  #noted(error: unknown): unknown {
+    if (isConnectionLost(error)) this.#presence?.doubt();
+    return error;
   }
 }
 

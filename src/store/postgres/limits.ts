@@ -18,7 +18,10 @@ export interface Timeouts {
    * whoever waits for a frozen node gets the lock.
    */
   readonly lockMs: number;
-  /** How long work that may run again is repeated, after its first failure. */
+  /**
+   * How long work that may run again is repeated, after its first failure. When the server has been away for so long,
+   * everything is refused at once.
+   */
   readonly retryMs: number;
   /** How long the outcome of a commit is asked for whose answer was lost. */
   readonly settleMs: number;
@@ -32,7 +35,7 @@ export const TIMEOUTS: Timeouts = {
   idleMs: 3_000,
   lockMs: 5_000,
   retryMs: 3_000,
-  settleMs: 10_000,
+  settleMs: 5_000,
 };
 
 /** The connections of a node, by what they are for. */

@@ -24,6 +24,7 @@ export interface ListenerOptions {
 const TEST_MS = 500;
 const DEAF_MS = 1_000;
 const PAUSE_MS = 50;
+const WAIT_MS = 5;
 
 /**
  * One connection that receives messages from all nodes. It sends itself a message twice a second, because a connection
@@ -53,6 +54,14 @@ export class Listener {
    */
   get deafForMs(): number {
     return this.#now() - this.#heardAt;
+  }
+
+  /** Resolves once it listens, or after this time. */
+  async listening(withinMs: number): Promise<void> {
+    const until = this.#now() + withinMs;
+    while (this.#heardAt === Number.NEGATIVE_INFINITY && this.#now() < until && !this.#isClosed) {
+      await this.#pause(WAIT_MS);
+    }
   }
 
   async close(): Promise<void> {

@@ -9,6 +9,9 @@ export interface NotificationsOptions
   readonly url: string;
 }
 
+/** A notification that is not passed on at once is sent again, on another connection. */
+const IMPATIENT = { connectMs: 1_500, answerMs: 1_500 };
+
 /** The most bytes of a notification's payload. */
 export const PAYLOAD_BYTES = 7_999;
 
@@ -20,13 +23,19 @@ export class Notifications {
 
   constructor({ url, channel, ...handlers }: NotificationsOptions) {
     this.#channel = channel;
-    this.#pool = new Pool({ url, mode: { isPooled: true }, timeouts: TIMEOUTS, max: 1 });
+    const timeouts = { ...TIMEOUTS, ...IMPATIENT };
+    this.#pool = new Pool({ url, mode: { isPooled: true }, timeouts, max: 1 });
     this.#listener = new Listener({ url, channel, timeouts: TIMEOUTS, ...handlers });
   }
 
   /** See `Listener.deafForMs`. */
   get deafForMs(): number {
     return this.#listener.deafForMs;
+  }
+
+  /** See `Listener.listening`. */
+  listening(withinMs: number): Promise<void> {
+    return this.#listener.listening(withinMs);
   }
 
   /**

@@ -5,6 +5,7 @@ import { type Mode, Pool } from "./driver.ts";
 import type { GroupParts } from "./group.ts";
 import { Lanes } from "./lanes.ts";
 import { CONNECTIONS, type ConnectionCounts, TIMEOUTS, type Timeouts } from "./limits.ts";
+import { Presence } from "./presence.ts";
 import { readsInTurn, urgentReads } from "./reads.ts";
 import { upgrade } from "./upgrade.ts";
 
@@ -30,7 +31,14 @@ export async function openPostgres(options: PostgresOptions): Promise<Db> {
   const seals = options.seals ?? new RowSeals(null);
   await upgrade(options.directUrl ?? options.url, timeouts);
   const mode: Mode = { isPooled: options.directUrl !== undefined };
-  const pool = (max: number) => new Pool({ url: options.url, mode, timeouts, max });
+  const presence = new Presence({
+    ...{ url: options.url, timeouts },
+    waitingSince: () => Math.min(...Object.values(pools).map((each) => each.waitingSince)),
+    onAway: () => {
+      for (const each of Object.values(pools)) each.abandon();
+    },
+  });
+  const pool = (max: number) => new Pool({ url: options.url, mode, timeouts, max, presence });
   const pools = { writers: pool(counts.writers), readers: pool(counts.readers), urgent: pool(counts.urgent) };
   let last: ((tx: Tx) => Promise<void>) | null = null;
   let first: ((tx: Tx) => Promise<void> | undefined) | null = null;
@@ -64,7 +72,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Db> {
     },
     async close() {
       await Promise.all([lanes.end(), urgentLanes.end()]);
-      await Promise.all(Object.values(pools).map((each) => each.close()));
+      await Promise.all([presence.close(), ...Object.values(pools).map((each) => each.close())]);
     },
   };
 }
