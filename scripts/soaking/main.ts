@@ -3,6 +3,7 @@
  * were wrong.
  */
 import { checkAll } from "./checks/all.ts";
+import { mainNodes } from "./nodes/main-nodes.ts";
 import { parseOptions, USAGE } from "./options.ts";
 import type { KilledServer } from "./server.ts";
 import { soak } from "./soak.ts";
@@ -21,7 +22,8 @@ async function main(args: readonly string[]): Promise<number> {
     console.error(`${options}\n\n${USAGE}`);
     return 2;
   }
-  const { kills, seconds, seed, binary } = options;
+  const { kills, seconds, seed, binary, nodes } = options;
+  if (nodes !== null) return mainNodes({ ...options, nodes });
   let server: KilledServer | null = null;
   let givenUp: Promise<never> | null = null;
   // Interrupting the soak also ends its server, and keeps the data directory.

@@ -56,8 +56,8 @@ export interface TaskView {
   readonly tools_called: readonly { readonly status: string; readonly tool: string }[];
 }
 
-/** Everything that is left at the end, as seen by clients and in the file itself. */
-export interface Evidence {
+/** What is left at the end, as seen by clients and in the file itself. */
+export interface Seen {
   readonly world: World;
   /** Every existing task, by id. */
   readonly tasks: ReadonlyMap<string, TaskView>;
@@ -72,6 +72,10 @@ export interface Evidence {
   readonly documents: ReadonlyMap<string, string | null>;
   readonly creditsThisMonth: number;
   readonly file: ReturnType<typeof readEvidenceFile>;
+}
+
+/** Everything that is left of a single server. */
+export interface Evidence extends Seen {
   /** Sizes of the data directory's files after the last, orderly end, by name. */
   readonly sizes: ReadonlyMap<string, number>;
   readonly kills: number;
@@ -181,7 +185,8 @@ export async function soak({
   };
 }
 
-function live(world: World, life: Life, tasksARound: number): void {
+/** Lets everybody work until the life ends. */
+export function live(world: World, life: Life, tasksARound: number): void {
   world.inLife(dispatchTasks(world, life, tasksARound));
   world.inLife(readStreams(world, life));
   world.inLife(decide(world, life));
@@ -192,10 +197,10 @@ function live(world: World, life: Life, tasksARound: number): void {
   for (const token of world.clients) world.inLife(callOverMcp(world, life, token));
 }
 
-type Left = Pick<Evidence, "tasks" | "events" | "replays" | "documents" | "creditsThisMonth">;
+export type Left = Pick<Seen, "tasks" | "events" | "replays" | "documents" | "creditsThisMonth">;
 
 /** Dispatches nothing new except what was never answered, and waits until every task has ended. */
-async function finish(world: World, life: Life): Promise<Left> {
+export async function finish(world: World, life: Life): Promise<Left> {
   await resumeWorkspace(world, life);
   await resumeAgent(life);
   await allowEnough(world, life);

@@ -82,6 +82,8 @@ describe("the options", () => {
     [["--seconds", "1.5"], "--seconds takes 1 to 86400"],
     [["--seed", "4294967296"], "--seed takes 0 to 4294967295"],
     [["--seed", ""], "--seed takes 0 to 4294967295"],
+    [["--nodes", "1"], "--nodes takes 2 to 8"],
+    [["--fault", "fire"], "--fault takes kill, stop, terminate, postgres, clocks or all"],
     [["--fast"], "there is no option --fast"],
     [["200"], "there is nothing to do with 200"],
   ])("%j: %s", (args, problem) => {
@@ -89,9 +91,19 @@ describe("the options", () => {
   });
 
   test.each([
-    [[], { kills: 200, seconds: null, seed: 7, binary: false }],
-    [["--seed", "0", "--binary"], { kills: 200, seconds: null, seed: 0, binary: true }],
-    [["--kills", "3", "--seconds", "60"], { kills: 3, seconds: 60, seed: 7, binary: false }],
+    [[], { kills: 200, seconds: null, seed: 7, binary: false, nodes: null, fault: "kill" }],
+    [
+      ["--seed", "0", "--binary"],
+      { kills: 200, seconds: null, seed: 0, binary: true, nodes: null, fault: "kill" },
+    ],
+    [
+      ["--nodes", "3", "--fault", "all"],
+      { kills: 200, seconds: null, seed: 7, binary: false, nodes: 3, fault: "all" },
+    ],
+    [
+      ["--kills", "3", "--seconds", "60"],
+      { kills: 3, seconds: 60, seed: 7, binary: false, nodes: null, fault: "kill" },
+    ],
   ])("%j are accepted", (args, options) => {
     expect(parseOptions(args, seed)).toEqual(options);
   });

@@ -88,6 +88,7 @@ async function dispatch(world: World, life: Life, task: AskedTask): Promise<void
         event: (event) => reads?.read(event),
       },
     )
+    .then(() => {})
     .finally(() => {
       if (reads) reads.isReading = false;
       begun();

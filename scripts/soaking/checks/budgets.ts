@@ -1,6 +1,6 @@
 import { type Allowance, THRIFTY } from "../actors/paying.ts";
 import { isCall, type TimedEntry } from "../evidence-file.ts";
-import type { Evidence } from "../soak.ts";
+import type { Seen } from "../soak.ts";
 
 /** How long after its answer a change certainly counts. Earlier refusals may be recorded a little late. */
 const SETTLED_MS = 1_000;
@@ -10,7 +10,7 @@ const DAY_CHARACTERS = 10;
  * Calls that began although the agent's day had nothing left besides what was reserved, and calls that were refused
  * although something was left. What was spent and reserved at each entry is taken only from the ledger.
  */
-export function* budgetFaults({ file, world }: Evidence): Generator<string> {
+export function* budgetFaults({ file, world }: Seen): Generator<string> {
   const spent = new Map<string, number>();
   const reserved = new Map<number, number>();
   for (const entry of file.entries) {
@@ -37,7 +37,7 @@ export function* budgetFaults({ file, world }: Evidence): Generator<string> {
 }
 
 /** Tasks that ended for lack of credits although no call of theirs was refused. */
-export function* exhaustedFaults({ tasks, file }: Evidence): Generator<string> {
+export function* exhaustedFaults({ tasks, file }: Seen): Generator<string> {
   const refused = new Set(
     file.entries.filter(({ code }) => code === "credits_exhausted").map(({ task }) => task),
   );

@@ -1,9 +1,9 @@
 import { changedId } from "../actors/deciding.ts";
 import { idIn } from "../plan.ts";
-import type { Evidence } from "../soak.ts";
+import type { Seen } from "../soak.ts";
 
 /** Tools that were called twice without being asked to, without an intent, or contrary to a person's decision. */
-export function* callFaults({ world, file }: Evidence): Generator<string> {
+export function* callFaults({ world, file }: Seen): Generator<string> {
   const { receipts } = world.upstreams;
   const intents = new Map<string, number[]>();
   const outcomes = new Map(

@@ -1,12 +1,12 @@
 import type { TimedEntry } from "../evidence-file.ts";
-import type { Evidence } from "../soak.ts";
+import type { Seen } from "../soak.ts";
 import { TOOL_PRICE } from "../world.ts";
 import { reservedBy } from "./budgets.ts";
 
 const MICROS = 1_000_000;
 
 /** Sums that differ between the calls' entries, the tasks, and the budgets. */
-export function* creditFaults({ file, tasks, creditsThisMonth }: Evidence): Generator<string> {
+export function* creditFaults({ file, tasks, creditsThisMonth }: Seen): Generator<string> {
   const calls = file.entries.filter(
     ({ action, phase }) => phase === "outcome" && (action === "model.call" || action === "tool.call"),
   );

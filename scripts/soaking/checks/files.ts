@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { unsettled } from "../../../test/faults/support.ts";
 import { chainFaults } from "../../../test/ledger/support.ts";
-import type { Evidence } from "../soak.ts";
+import type { Evidence, Seen } from "../soak.ts";
 
 /** Files that a server leaves after an orderly end, whatever happened before. */
 const LEFT: readonly RegExp[] = [
@@ -14,14 +14,14 @@ const LEFT: readonly RegExp[] = [
 const GREATEST_LOG = 64 * 1024 * 1024;
 
 /** A damaged database, and entries that do not follow one another, checked with none of the program's own code. */
-export function* fileFaults({ file }: Evidence): Generator<string> {
+export function* fileFaults({ file }: Seen): Generator<string> {
   if (JSON.stringify(file.integrity) !== '[{"integrity_check":"ok"}]') yield JSON.stringify(file.integrity);
   for (const each of file.foreignKeys) yield `a reference leads nowhere: ${JSON.stringify(each)}`;
   yield* chainFaults(file.rows);
 }
 
 /** Intents that have no outcome, or two. */
-export function* intentFaults({ file }: Evidence): Generator<string> {
+export function* intentFaults({ file }: Seen): Generator<string> {
   yield* unsettled(file.entries);
 }
 
@@ -37,7 +37,7 @@ export function* growthFaults({ sizes, server, greatestLog }: Evidence): Generat
 }
 
 /** Documents that are neither as last acknowledged nor as requested since. */
-export function* documentFaults({ world, documents }: Evidence): Generator<string> {
+export function* documentFaults({ world, documents }: Seen): Generator<string> {
   for (const { id, may } of world.documents) {
     const found = documents.get(id) ?? null;
     if (!may.includes(found)) yield `${id} is ${JSON.stringify(found)}, and may be ${JSON.stringify(may)}`;

@@ -1,22 +1,26 @@
 import { isCall, type TimedEntry } from "../evidence-file.ts";
-import type { Evidence } from "../soak.ts";
+import type { Seen } from "../soak.ts";
 
-/** Calls between a stop and the next resume, of the agent or of the workspace. */
-export function* stopFaults({ file }: Evidence): Generator<string> {
-  const stopped = new Map<string, number>();
+/**
+ * Calls between a stop and the next resume, of the agent or of the workspace.
+ * @param graceMs how long a stop may take to reach the last server
+ */
+export function* stopFaults({ file }: Seen, graceMs = 0): Generator<string> {
+  const stopped = new Map<string, TimedEntry>();
   for (const entry of file.entries) {
     const { seq, action, phase, agent = "" } = entry;
-    if (isDone(entry, "oversight.stop")) stopped.set(whoseOf(entry), seq);
+    if (isDone(entry, "oversight.stop")) stopped.set(whoseOf(entry), entry);
     else if (isDone(entry, "oversight.resume")) stopped.delete(whoseOf(entry));
     else if (phase === "intent" && isCall(entry)) {
       const by = stopped.get(agent) ?? stopped.get(EVERYBODY);
-      if (by !== undefined) yield `${action} ${seq} of ${agent}, which was stopped by ${by}`;
+      if (by !== undefined && Date.parse(entry.ts) - Date.parse(by.ts) >= graceMs)
+        yield `${action} ${seq} of ${agent}, which was stopped by ${by.seq}`;
     }
   }
 }
 
 /** Tasks that were ended by a stop that nobody requested. */
-export function* endedByStopFaults({ tasks, file }: Evidence): Generator<string> {
+export function* endedByStopFaults({ tasks, file }: Seen): Generator<string> {
   const stops = file.entries.filter((entry) => isDone(entry, "oversight.stop"));
   const dispatches = file.entries.filter(({ action }) => action === "task.dispatch");
   const ofTask = Map.groupBy(dispatches, ({ task }) => task);

@@ -1,7 +1,7 @@
 import type { ReadEvent } from "../../../test/support/events.ts";
 import { THRIFTY } from "../actors/paying.ts";
 import { outputOf } from "../plan.ts";
-import type { Evidence, TaskView } from "../soak.ts";
+import type { Seen, TaskView } from "../soak.ts";
 import type { AskedTask } from "../task.ts";
 import { SCHEDULED } from "../world.ts";
 
@@ -9,7 +9,7 @@ import { SCHEDULED } from "../world.ts";
 const BROKEN_TIER = 3;
 
 /** Acknowledged tasks that are lost, duplicated, or ended in an impossible way. */
-export function* taskFaults({ world, tasks, replays, file }: Evidence): Generator<string> {
+export function* taskFaults({ world, tasks, replays, file }: Seen): Generator<string> {
   const ids = new Map<string, AskedTask>();
   for (const task of world.asked) {
     if (task.id === null) yield `${task.plan.key} was never accepted`;
@@ -46,7 +46,7 @@ export function* taskFaults({ world, tasks, replays, file }: Evidence): Generato
 }
 
 /** Times of the schedule that led to more than one task. */
-export function* scheduleFaults({ file }: Evidence): Generator<string> {
+export function* scheduleFaults({ file }: Seen): Generator<string> {
   const times = file.entries
     .filter(({ action, phase }) => action === "task.dispatch" && phase === "intent")
     .flatMap(({ detail }) => (detail?.scheduled_at === undefined ? [] : [String(detail.scheduled_at)]));
@@ -56,7 +56,7 @@ export function* scheduleFaults({ file }: Evidence): Generator<string> {
 }
 
 /** Checks that each task has one intent, one outcome that agrees with the task, and one final event. */
-export function* endFaults({ tasks, file, events }: Evidence): Generator<string> {
+export function* endFaults({ tasks, file, events }: Seen): Generator<string> {
   const dispatches = Map.groupBy(
     file.entries.filter(({ action, phase }) => action === "task.dispatch" && phase !== "single"),
     ({ task }) => task,
@@ -74,7 +74,7 @@ export function* endFaults({ tasks, file, events }: Evidence): Generator<string>
 }
 
 /** Events that are out of order or do not add up to the output, in the store and as readers assembled them. */
-export function* eventFaults({ world, tasks, events }: Evidence): Generator<string> {
+export function* eventFaults({ world, tasks, events }: Seen): Generator<string> {
   for (const [id, seen] of events) {
     const task = tasks.get(id);
     for (const [index, event] of seen.entries()) {

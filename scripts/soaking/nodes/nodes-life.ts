@@ -1,0 +1,44 @@
+import { Life, type Route } from "../life.ts";
+import type { NodeCluster } from "./cluster.ts";
+
+/** A client gives up an answer after this time. Streams are read for as long as they come. */
+const NOTHING_MS = 15_000;
+
+/** A time of work, whose calls go to the servers in turn. Its end breaks off what is still being read. */
+export class NodesLife extends Life {
+  readonly #cluster: NodeCluster;
+  readonly #over = new AbortController();
+
+  constructor(cluster: NodeCluster, dropped: (what: string) => void) {
+    super("", cluster.admin, dropped);
+    this.#cluster = cluster;
+  }
+
+  override end(): void {
+    super.end();
+    // Calls get some time for their answer, so that what they did is known.
+    setTimeout(() => this.#over.abort(), 2_000);
+  }
+
+  protected override route(): Route {
+    const cluster = this.#cluster;
+    const node = cluster.next();
+    let isOverdue = false;
+    const overdue = new AbortController();
+    const timer = setTimeout(() => {
+      isOverdue = true;
+      if (node === null || node.isDisturbed || cluster.isDisturbed) overdue.abort();
+    }, NOTHING_MS);
+    timer.unref();
+    return {
+      url: node?.url ?? "http://127.0.0.1:9",
+      mayFail: () =>
+        this.isOver ||
+        node === null ||
+        node.isDisturbed ||
+        cluster.isDisturbed ||
+        (isOverdue && overdue.signal.aborted),
+      signal: AbortSignal.any([this.#over.signal, overdue.signal]),
+    };
+  }
+}
