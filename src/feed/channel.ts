@@ -14,7 +14,8 @@ const GATHERED_LIMIT = 2_000;
 const RETRY_MS = 1_000;
 
 /** Objects whose current state is read when a change is reported, so only committed state is reported. */
-export type Topic = "task" | "approval" | "agent" | "connector" | "workspace";
+export const TOPICS = ["task", "approval", "agent", "connector", "workspace"] as const;
+export type Topic = (typeof TOPICS)[number];
 
 /** Reads the events for objects by key, in this order; missing objects are left out. */
 export type FeedLookup = (
@@ -22,12 +23,14 @@ export type FeedLookup = (
   keys: readonly string[],
 ) => readonly FeedEvent[] | Promise<readonly FeedEvent[]>;
 
+type CurrentUsage = Omit<WorkspaceUsage, "approvals_pending">;
+
 export interface ChannelParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly lookups: Readonly<Record<Topic, FeedLookup>>;
-  /** Current usage of a workspace or of one of its agents. */
-  usage(workspaceId: number, agent: FeedRights["agent"]): Omit<WorkspaceUsage, "approvals_pending">;
+  /** Current usage of a workspace or of one of its agents, on all nodes. */
+  usage(workspaceId: number, agent: FeedRights["agent"]): CurrentUsage | Promise<CurrentUsage>;
   /** Number of pending approvals of a workspace or of one of its agents. */
   approvalsPending(workspaceId: number, agent: FeedRights["agent"]): Promise<number>;
 }
@@ -103,8 +106,18 @@ export class FeedChannel {
     this.#flushSoon();
   }
 
+  /** Sizes may be reported out of order. */
   grown(size: number): void {
-    this.#ledgerSize = size;
+    if (size > this.#ledgerSize) this.#ledgerSize = size;
+  }
+
+  /** Makes all readers read everything again, because changes may have been missed. */
+  reset(): void {
+    this.#pending = new Map();
+    this.#isOver = true;
+    this.#areRightsStale = true;
+    this.#forget();
+    this.#flushSoon();
   }
 
   /** Whether another change can be collected. */
@@ -218,7 +231,7 @@ export class FeedChannel {
     const counted = this.#pending;
     const pending = counted.get(whose) ?? (await approvalsPending(this.#workspaceId, agent));
     counted.set(whose, pending);
-    const data = usage(this.#workspaceId, agent);
+    const data = await usage(this.#workspaceId, agent);
     const more = { scope: "approvals:write", data: { approvals_pending: pending } } as const;
     return { name: "usage", key: "", data, more };
   }

@@ -6,13 +6,16 @@ import { MICROS_PER_CREDIT } from "../base/credits.ts";
 import type { Log } from "../base/log.ts";
 import type { Signal } from "../base/signal.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { Nodes } from "../nodes/nodes.ts";
 import type { ChannelParts, FeedLookup } from "./channel.ts";
 import type { FeedEvent } from "./events.ts";
 import { FeedHub } from "./hub.ts";
+import { SharedFeed } from "./shared-feed.ts";
 
 export interface OpenFeedParts extends Pick<ChannelParts, "usage" | "approvalsPending"> {
   readonly clock: Clock;
   readonly log: Log;
+  readonly nodes: Pick<Nodes, "bus" | "isShared">;
   readonly agents: Pick<Agents, "changed" | "agentChanged" | "standing">;
   readonly tokens: Pick<Tokens, "changed" | "tokenChanged">;
   readonly sessions: { readonly changed: Signal<void> };
@@ -27,7 +30,8 @@ export interface OpenFeedParts extends Pick<ChannelParts, "usage" | "approvalsPe
 /** Connects the feed to the signals of lower rooms. Other rooms call the hub themselves. */
 export function openFeed(parts: OpenFeedParts): FeedHub {
   const { clock, log, agents, tokens, sessions, workspaces, ledger, usage, approvalsPending } = parts;
-  const hub = new FeedHub({
+  const { bus, isShared } = parts.nodes;
+  const channels: ChannelParts = {
     ...{ clock, log, usage, approvalsPending },
     lookups: {
       task: parts.tasks,
@@ -37,7 +41,8 @@ export function openFeed(parts: OpenFeedParts): FeedHub {
         names.map((name) => connectorChange(name, parts.connectorStatus(workspaceId, name))),
       workspace: (workspaceId) => [workspaceChange(workspaces, workspaceId)],
     },
-  });
+  };
+  const hub = new FeedHub(channels, isShared ? (readers) => new SharedFeed(bus, clock, readers) : undefined);
   agents.agentChanged.listen(({ workspaceId, id }) => hub.touch(workspaceId, "agent", String(id)));
   workspaces.changed.listen((workspaceId) => hub.touch(workspaceId, "workspace", ""));
   workspaces.settingsChanged.listen((workspaceId) => hub.touch(workspaceId, "workspace", ""));

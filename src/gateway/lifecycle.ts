@@ -84,7 +84,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
   const { tokens, tokenRenewal, sessions, links, budgets, usageSlots, refused, late } = parts.gate;
   const { forgetting, embedding, vault, direct, tools, openedTasks, background, runs } = parts.work;
   const { ledger, lists, checkpoints } = ledgers;
-  const { tasks, approvalService, quoted, expiry } = openedTasks;
+  const { tasks, events, approvalService, quoted, expiry } = openedTasks;
   const { app, mcp, openCalls, operatorSecret } = doors;
   let endHousekeeping = () => {};
   let stopping: ReturnType<Gateway["stop"]> | null = null;
@@ -145,6 +145,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
     listener?.refuse();
     await mcp.stop();
     await runs.stop();
+    events.end();
     await background.stop();
     // Stopped together, because tasks wait for slots that clients' calls hold.
     await Promise.all([tasks.stop(), direct.running.stop()]);
@@ -161,6 +162,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
     await keepHouse();
     await checkpoints.stop();
     await webhook?.close();
+    feed.flush();
     if (listener) removeRuntime(config.dataDir);
     await store.close();
     return { lostDecisions };

@@ -14,6 +14,7 @@ import {
   approvalChanges,
   approvalKey,
   approvalsPending,
+  sharedTaskUsage,
   taskChanges,
   taskUsage,
 } from "../tasks/rows/feed.ts";
@@ -28,7 +29,7 @@ import type { Work } from "./work.ts";
 /** Phase 5: subscriptions to changes. */
 export function openSubscriptions(
   { clock, log }: Platform,
-  { db }: Store,
+  { db, nodes }: Store,
   { workspaces, ledgers, announcements }: Evidence,
   { agents, tokens, sessions, notices, budgets, gate }: GateParts,
   { vault, tools, openedTasks, modelCalls, tokenCounts }: Work,
@@ -37,16 +38,19 @@ export function openSubscriptions(
   const { connectors } = tools;
   const { tasks, signals } = openedTasks;
   const feed = openFeed({
-    ...{ clock, log, agents, tokens, sessions, workspaces, ledger: ledgers.ledger },
+    ...{ clock, log, nodes, agents, tokens, sessions, workspaces, ledger: ledgers.ledger },
     tasks: (workspaceId, ids) => taskChanges(db, workspaceId, ids),
     approvals: (workspaceId, keys) => approvalChanges(db, workspaceId, keys),
     approvalsPending: (workspaceId, agent) => approvalsPending(db, workspaceId, agent),
     connectorStatus: (workspaceId, name) => connectors.statusOf(workspaceId, name),
-    usage: (workspaceId, agent) => ({
-      ...taskUsage(tasks.scheduler, workspaceId, agent),
-      requests_left: gate.requestsLeft(workspaceId),
-      requests_per_minute: workspaces.get(workspaceId).limits.requestsPerMinute,
-    }),
+    usage: (workspaceId, agent) => {
+      const requests = {
+        requests_left: gate.requestsLeft(workspaceId),
+        requests_per_minute: workspaces.get(workspaceId).limits.requestsPerMinute,
+      };
+      if (!nodes.isShared) return { ...taskUsage(tasks.scheduler, workspaceId, agent), ...requests };
+      return sharedTaskUsage(db, workspaceId, agent).then((counts) => ({ ...counts, ...requests }));
+    },
   });
   const sources = {
     workspaces,

@@ -115,6 +115,7 @@ export async function openWork(
       direct,
       modelCalls,
       requests,
+      nodes,
       clock,
       ids,
       log,

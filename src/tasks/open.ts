@@ -12,6 +12,8 @@ import { PayloadEraser } from "./erasure/payload-eraser.ts";
 import { PayloadExpiry } from "./erasure/payload-expiry.ts";
 import { QuotedPayloads } from "./erasure/quoted-payloads.ts";
 import { EventHub } from "./events/hub.ts";
+import { SharedEvents } from "./events/shared/shared-events.ts";
+import { TASK_EVENTS } from "./events/store.ts";
 import type { TaskParts } from "./parts.ts";
 import { ConversationMemory } from "./run/conversation-memory.ts";
 import { TaskService } from "./service.ts";
@@ -19,6 +21,7 @@ import { TaskSignals } from "./signals.ts";
 
 export interface OpenTasksParts
   extends Omit<TaskParts, "approvals" | "hub" | "claims" | "answers" | "conversations" | "signals"> {
+  /** The nodes that share the store. */
   readonly nodes: Nodes;
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
@@ -35,6 +38,7 @@ export interface OpenTasksParts
 /** Tasks, with the approval of their calls and the erasure of their texts. */
 export interface OpenTasks {
   readonly signals: TaskSignals;
+  readonly events: EventHub;
   /** The memory for conversations in progress. */
   readonly conversations: ConversationMemory;
   readonly tasks: TaskService;
@@ -48,9 +52,13 @@ export interface OpenTasks {
 
 export function openTasks(parts: OpenTasksParts): OpenTasks {
   const { db, ledger, lists, faults, histories, workspaces, clock, log, forgetting, direct } = parts;
-  const { notices, nodeCeiling, queueLimit } = parts;
+  const { nodes, notices, nodeCeiling, queueLimit } = parts;
   const { running } = direct;
-  const hub = new EventHub(db);
+  const hub = new EventHub(
+    db,
+    TASK_EVENTS,
+    nodes.isShared ? (logs) => new SharedEvents({ db, nodes, clock, log }, logs, TASK_EVENTS) : undefined,
+  );
   const approvals = new ApprovalEvidence({ lists, faults });
   const answers = new CallAnswers();
   const conversations = new ConversationMemory();
@@ -72,6 +80,7 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
   });
   return {
     signals,
+    events: hub,
     conversations,
     tasks,
     approvalService,

@@ -69,7 +69,8 @@ test("a late reader that does not read does not prevent others from resuming", a
   const bodies = await Promise.all(
     clients.map(async (client) => {
       await client.ended();
-      return client.body();
+      // On a busy machine, some are quiet for longer than others.
+      return client.body().replaceAll(": keep-alive\n\n", "");
     }),
   );
   expect(new Set(bodies).size).toBe(1);

@@ -228,7 +228,7 @@ export class ApprovalService {
     };
     await presentCall(tx, ledger, presentation, approval);
     const data = { call_id: callId, tool: tool.name, arguments: JSON.parse(input) as unknown };
-    await tellReaders(this.#parts, tx, approval, "approval.required", data);
+    await tellReaders(this.#parts.hub, tx, approval, "approval.required", data);
     await hooks.approvalRequired(tx, { workspaceId, task: taskId, callId, agent, tool: tool.name });
     tx.onCommit(() => signals.approvalChanged.emit({ workspaceId, task: taskId, callId }));
   }
@@ -325,7 +325,7 @@ export class ApprovalService {
     if (!task || !(await markDecided(tx, workspaceId, taskId))) return null;
     tx.onCommit(() => this.#parts.signals.changed.emit({ workspaceId, task: taskId }));
     const data = { call_id: callId, decision, actor };
-    await tellReaders(this.#parts, tx, approval, "approval.decided", data);
+    await tellReaders(this.#parts.hub, tx, approval, "approval.decided", data);
     const isOwn = await this.#parts.claims.resume(tx, workspaceId, taskId);
     return isOwn ? { workspaceId, taskId, agentId: task.agentId } : null;
   }

@@ -1,5 +1,4 @@
 import { isId } from "../../base/ids.ts";
-import { catchUpEvents } from "../approvals/tell-readers.ts";
 import { TaskInterruption } from "../ending/interruption.ts";
 import type { NodeTasks } from "../node-tasks.ts";
 import type { TaskParts } from "../parts.ts";
@@ -52,7 +51,6 @@ export class ClaimedTasks implements ClaimedWork {
     if (task?.status !== "queued") return;
     await this.#tasks.settled(id);
     if (!this.#tasks.rests(id)) return;
-    await catchUpEvents(this.#parts, this.#parts.db, workspaceId, id);
     await this.#tasks.resume({ workspaceId, taskId: id, agentId: task.agentId });
   }
 

@@ -3,6 +3,7 @@ import type { EntryDraft } from "../../ledger/entry.ts";
 import type { Tx } from "../../store/db.ts";
 import { withdrawApprovals } from "../approvals/rows.ts";
 import { encodeFrame } from "../events/frames.ts";
+import type { EventHub } from "../events/hub.ts";
 import { saveEvents } from "../events/store.ts";
 import type { TaskParts } from "../parts.ts";
 import { findEndingTask, markFinished } from "../rows/tasks.ts";
@@ -48,12 +49,15 @@ export interface UnsavedRun {
   readonly isBare: boolean;
 }
 
+/** The logs of tasks that do not run. */
+type RestedLogs = Pick<EventHub, "find" | "relay">;
+
 /**
  * Ends a task in one transaction: the outcome in the ledger, the row, the remaining events and `task.finished`.
  * @returns the last frame, for the readers; null if the task had already ended
  */
 export async function finishTask(
-  parts: LostCallParts & Pick<TaskParts, "claims" | "signals">,
+  parts: LostCallParts & Pick<TaskParts, "claims" | "signals"> & { readonly hub: RestedLogs },
   tx: Tx,
   task: Task,
   ending: TimedTaskEnding,
@@ -106,10 +110,20 @@ export async function finishTask(
     openModelCall: null,
     finishedAt,
   };
-  const lastId = unsaved.firstId + unsaved.frames.length;
+  const firstId = await firstFreeId(parts.hub, tx, found, unsaved.firstId);
+  const lastId = firstId + unsaved.frames.length;
   const frame = encodeFrame(lastId, "task.finished", viewTaskBriefly(finished));
-  saveEvents(tx, task.workspaceId, task.id, unsaved.firstId, [...unsaved.frames, frame]);
+  saveEvents(tx, task.workspaceId, task.id, firstId, [...unsaved.frames, frame]);
   return frame;
+}
+
+/** While a task does not run, other nodes may store its events. They have none in memory, and neither has this one. */
+async function firstFreeId(hub: RestedLogs, tx: Tx, task: Task, ownId: number): Promise<number> {
+  if (hub.relay === null || task.status === "running") return ownId;
+  const nextId = await hub.relay.nextId(tx, task);
+  if (nextId <= ownId) return ownId;
+  tx.onCommit(() => hub.find(task.id)?.skipTo(nextId));
+  return nextId;
 }
 
 function outcomeDraft(task: Task, ending: TimedTaskEnding, now: number): EntryDraft {

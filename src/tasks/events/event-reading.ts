@@ -1,6 +1,7 @@
 import { BLOCK_BYTES, encodeFrame } from "./frames.ts";
 import type { EventReader } from "./hub.ts";
 import type { EventLog } from "./log.ts";
+import type { RemoteEvents } from "./relay.ts";
 import type { StoredEvents } from "./stored-events.ts";
 
 export interface EventReadingParts {
@@ -8,11 +9,13 @@ export interface EventReadingParts {
   /** Read the events above this id. */
   readonly after: number;
   /**
-   * Undefined if the task has finished. Taken when reading begins, so that the events of a task that finishes in
+   * Undefined if the task has finished, or another node runs it. Taken when reading begins, so that the events of a task that finishes in
    * the meantime are not missed between its log and the store.
    */
   readonly log: EventLog | undefined;
   readonly stored: StoredEvents;
+  /** Reads what other nodes publish. Undefined if there are none: then reading ends when the log ends. */
+  readonly remote?: RemoteEvents | undefined;
   /** Called when reading has begun, and when it is over. */
   readonly begun: (reading: EventReading) => void;
   readonly over: (reading: EventReading) => void;
@@ -62,7 +65,13 @@ export class EventReading implements EventReader {
     this.#isClosed = true;
     this.#parts.stored.drop();
     this.#stopWaiting();
+    this.#parts.remote?.close();
     this.#parts.over(this);
+  }
+
+  /** Whether the texts that it reads may be erased: those of an open log are still being made. */
+  get mayBeErased(): boolean {
+    return this.#log === undefined || this.#log.closed;
   }
 
   /** Continues from the store, which contains all events by then. */
@@ -84,9 +93,10 @@ export class EventReading implements EventReader {
       this.#position = CREATED;
       return [encodeFrame(CREATED, "task.created", { id: this.#parts.taskId, status: "queued" })];
     }
+    let storedUpTo = 0;
     while (!this.#isClosed) {
       if (this.#readsStore || this.#position < (this.#log?.letGoUpTo ?? 0)) {
-        const upTo = this.#log?.letGoUpTo ?? 0;
+        const upTo = this.#log?.letGoUpTo ?? storedUpTo;
         const part = await this.#fromStore();
         if (part) return part;
         this.#readsStore = false;
@@ -95,11 +105,19 @@ export class EventReading implements EventReader {
         continue;
       }
       const log = this.#log;
-      if (!log) return null;
-      const part = this.#fromLog(log);
+      const part = log && this.#fromLog(log);
       if (part) return part;
-      if (log.closed) return null;
-      await this.#changed(log);
+      if (log && !log.closed) {
+        await this.#changed(log);
+        continue;
+      }
+      if (!this.#parts.remote || log?.isOver) return null;
+      const next = await this.#parts.remote.next(this.#position);
+      if (next === null) return null;
+      // An earlier node may have stored more before this one took the task over.
+      this.#readsStore = true;
+      this.#log = typeof next === "number" ? undefined : next;
+      if (typeof next === "number") storedUpTo = next;
     }
     return null;
   }

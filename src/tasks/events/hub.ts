@@ -1,8 +1,9 @@
 import type { Via } from "../../base/via.ts";
-import type { Db } from "../../store/db.ts";
+import type { Db, Tx } from "../../store/db.ts";
 import { EventReading } from "./event-reading.ts";
 import { BLOCK_BYTES } from "./frames.ts";
 import { EventLog } from "./log.ts";
+import type { EventRelay, EventsOwner, RelayedLogs } from "./relay.ts";
 import { type EventTable, TASK_EVENTS } from "./store.ts";
 import { type EventMemory, StoredEvents, UNLIMITED } from "./stored-events.ts";
 
@@ -17,19 +18,31 @@ export interface EventReader {
   close(): void;
 }
 
+/** The id of the first event that a new task publishes: 1 is `task.created`. */
+const FIRST_EVENT = 2;
+
 /**
  * The events of all tasks. Events of open tasks are in memory; those of earlier steps and of finished tasks are in
- * the store. Background responses have a separate hub and table.
+ * the store. Background responses have a separate hub and table. If other nodes share the store, a relay provides the
+ * events of their tasks.
  */
-export class EventHub {
+export class EventHub implements RelayedLogs {
   readonly #db: Db;
   readonly #table: EventTable;
+  readonly #relay: EventRelay | null;
   readonly #logs = new Map<string, EventLog>();
   readonly #readings = new Map<string, Set<EventReading>>();
 
-  constructor(db: Db, table: EventTable = TASK_EVENTS) {
+  /** @param openRelay given if other nodes share the store */
+  constructor(db: Db, table: EventTable = TASK_EVENTS, openRelay?: (logs: RelayedLogs) => EventRelay) {
     this.#db = db;
     this.#table = table;
+    this.#relay = openRelay?.(this) ?? null;
+  }
+
+  /** The other nodes; null if there are none. */
+  get relay(): EventRelay | null {
+    return this.#relay;
   }
 
   /**
@@ -39,9 +52,11 @@ export class EventHub {
    */
   open(taskId: string, firstId: number, via: Via = []): EventLog {
     const known = this.#logs.get(taskId);
-    if (known) return known;
+    // A log is closed and still here if its task was left to another node, which has given it back.
+    if (known && !(known.closed && this.#relay)) return known;
     const log = new EventLog(firstId, via);
     this.#logs.set(taskId, log);
+    if (firstId > FIRST_EVENT) this.#relay?.opened(taskId);
     return log;
   }
 
@@ -65,7 +80,28 @@ export class EventHub {
    * MUST have finished.
    */
   erased(taskId: string): void {
+    this.erasedElsewhere(taskId);
+    this.#relay?.erased(taskId);
+  }
+
+  erasedElsewhere(taskId: string): void {
     for (const reading of this.#readings.get(taskId) ?? []) reading.erased();
+  }
+
+  mayBeErased(): void {
+    for (const readings of this.#readings.values()) {
+      for (const reading of readings) if (reading.mayBeErased) reading.erased();
+    }
+  }
+
+  /** Notes that a task rests after its event `lastId`, and that all its events are stored. */
+  rest(tx: Tx, owner: EventsOwner, lastId: number): void {
+    this.#relay?.rest(tx, owner, lastId);
+  }
+
+  /** Ends all reads of events that other nodes publish, because this node stops. */
+  end(): void {
+    this.#relay?.end();
   }
 
   /**
@@ -73,9 +109,11 @@ export class EventHub {
    * is derived from the task itself.
    */
   read(workspaceId: number, taskId: string, after: number, memory: EventMemory = UNLIMITED): EventReader {
+    const log = this.#logs.get(taskId);
     return new EventReading({
       ...{ taskId, after },
-      log: this.#logs.get(taskId),
+      log: this.#relay && log?.closed ? undefined : log,
+      remote: this.#relay?.follow({ workspaceId, id: taskId }),
       stored: new StoredEvents(this.#db, workspaceId, taskId, this.#table, memory),
       begun: (reading) => {
         const readings = this.#readings.get(taskId) ?? new Set();

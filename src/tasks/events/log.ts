@@ -34,6 +34,7 @@ export class EventLog {
   /** The last released id; 0 if none. */
   #letGoUpTo = 0;
   #closed = false;
+  #isOver = false;
   #savedUpTo: number;
   /** Size in bytes of frames that are not stored yet. */
   #unsavedBytes = 0;
@@ -49,6 +50,9 @@ export class EventLog {
     this.#savedUpTo = firstId - 1;
   }
 
+  /** Called when frames have been stored. */
+  onSaved: (() => void) | null = null;
+
   /** The last stored id. */
   get savedUpTo(): number {
     return this.#savedUpTo;
@@ -60,12 +64,28 @@ export class EventLog {
 
   /**
    * Notes that frames up to `lastId` are stored, and releases those of the previous save. Readers that keep up still
-   * find the latest in memory.
+   * find the latest in memory. Nothing changes if later frames were stored before.
    */
   saved(lastId: number): void {
+    if (lastId <= this.#savedUpTo) return;
     this.#letGo(this.#savedUpTo);
     this.#savedUpTo = lastId;
     this.#unsavedBytes = this.after(lastId).reduce((bytes, frame) => bytes + frame.length, 0);
+    this.onSaved?.();
+  }
+
+  /**
+   * Continues at `nextId`, because another node has stored events with the ids below it. All frames of this log MUST be
+   * stored. Nothing changes if it has got as far.
+   */
+  skipTo(nextId: number): void {
+    if (this.#closed || nextId <= this.nextId) return;
+    if (this.#savedUpTo < this.nextId - 1) throw new Error("events that are not stored would be skipped");
+    this.#frames.length = 0;
+    this.#firstId = nextId;
+    this.#letGoUpTo = nextId - 1;
+    this.#savedUpTo = nextId - 1;
+    this.#wake();
   }
 
   /** The last id that is only in the store; 0 if none. */
@@ -105,6 +125,11 @@ export class EventLog {
     return this.#closed;
   }
 
+  /** Whether it was closed with its last event, or nothing else can be read of it. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
   publish<Name extends TaskEventName>(name: Name, data: TaskEvents[Name]): void {
     this.publishFrame((id) => encodeFrame(id, name, data));
   }
@@ -142,12 +167,14 @@ export class EventLog {
 
   /**
    * Adds the last frame and ends the log. The frame was encoded earlier so that it could be stored first. If there is
-   * one, `flush` MUST have been called before its id was chosen.
+   * one, `flush` MUST have been called before its id was chosen. Without one, its readers may go on on another node, unless
+   * it is over.
    */
-  close(last: Uint8Array | null): void {
+  close(last: Uint8Array | null, isOver = last !== null): void {
     this.flush();
     if (last) this.#frames.push(last);
     this.#closed = true;
+    this.#isOver = isOver;
     this.#wake();
   }
 

@@ -16,6 +16,10 @@ export const TASK_EVENTS = { table: "task_events", owner: "task_id" } as const;
 export const RESPONSE_EVENTS = { table: "response_events", owner: "response_id" } as const;
 export type EventTable = typeof TASK_EVENTS | typeof RESPONSE_EVENTS;
 
+/**
+ * Stores frames. If a part of them has been stored with the same first id, by a transaction that began before the frames
+ * after them were published, the longer block stays.
+ */
 export function saveEvents(
   tx: Tx,
   workspaceId: number,
@@ -27,7 +31,9 @@ export function saveEvents(
   let first = firstId;
   for (const block of blocksOf(frames)) {
     tx.write(
-      `INSERT INTO ${table} (workspace_id, ${owner}, first_id, last_id, frames) VALUES ($1, $2, $3, $4, $5)`,
+      `INSERT INTO ${table} (workspace_id, ${owner}, first_id, last_id, frames) VALUES ($1, $2, $3, $4, $5)
+       ON CONFLICT (workspace_id, ${owner}, first_id) DO UPDATE SET last_id = excluded.last_id, frames = excluded.frames
+       WHERE ${table}.last_id < excluded.last_id`,
       [workspaceId, ownerId, first, first + block.frames - 1, block.bytes],
     );
     first += block.frames;

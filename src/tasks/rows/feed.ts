@@ -128,6 +128,24 @@ export function taskUsage(
   };
 }
 
+/** Like `taskUsage`, for the tasks of all nodes. */
+export async function sharedTaskUsage(
+  sql: Pick<Sql, "all">,
+  workspaceId: number,
+  agent: { readonly id: number } | null,
+): Promise<Pick<WorkspaceUsage, "tasks_running" | "tasks_queued">> {
+  const rows = await sql.all<{ agentId: number; status: TaskStatus; count: number }>(
+    `SELECT agent_id AS "agentId", status, COUNT(*) AS count FROM tasks
+     WHERE workspace_id = $1 AND finished_at IS NULL GROUP BY agent_id, status`,
+    [workspaceId],
+  );
+  const count = (wanted: TaskStatus) =>
+    rows
+      .filter(({ agentId, status }) => status === wanted && (agent === null || agentId === agent.id))
+      .reduce((sum, row) => sum + row.count, 0);
+  return { tasks_running: count("running"), tasks_queued: count("queued") };
+}
+
 /** `query` receives some of the keys, and their placeholders in its statement, starting with $2. */
 async function inParts<Row>(
   keys: readonly string[],

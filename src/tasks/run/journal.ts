@@ -32,7 +32,7 @@ export type RunEvent = Exclude<AgentEvent, { type: "agent.finished" | "agent.fai
  * Publishes a run's events to readers and stores them, usually at the end of each step in the step's own transaction.
  */
 export class RunJournal {
-  readonly #parts: Pick<TaskParts, "db" | "hooks" | "signals">;
+  readonly #parts: Pick<TaskParts, "db" | "hooks" | "hub" | "signals">;
   readonly #task: Task;
   readonly #log: EventLog;
   readonly #characters = new WholeCharacters();
@@ -42,7 +42,7 @@ export class RunJournal {
   #saveAt = UNSAVED_BYTES;
 
   constructor(
-    parts: Pick<TaskParts, "db" | "hooks" | "signals">,
+    parts: Pick<TaskParts, "db" | "hooks" | "hub" | "signals">,
     task: Task,
     log: EventLog,
     asked: ReadonlyMap<string, Approval>,
@@ -140,7 +140,7 @@ export class RunJournal {
    */
   async announce(tx: Tx, { id, tool, arguments: input }: BeforeToolCall): Promise<void> {
     const { workspaceId, id: task, agent } = this.#task;
-    const { hooks, signals } = this.#parts;
+    const { hooks, hub, signals } = this.#parts;
     const log = this.#log;
     log.flush();
     const data = { call_id: id, tool, arguments: input };
@@ -148,6 +148,7 @@ export class RunJournal {
     const eventId = log.nextId;
     const frame = encodeFrame(eventId, "approval.required", data);
     saveEvents(tx, workspaceId, task, from + 1, [...log.after(from), frame]);
+    hub.rest(tx, { workspaceId, id: task }, eventId);
     await hooks.approvalRequired(tx, { workspaceId, task, callId: id, agent, tool });
     tx.onCommit(() => {
       log.publish("approval.required", data);

@@ -46,6 +46,8 @@ export async function runTask(
     parts.hub.close(queued.taskId);
     return "ended";
   }
+  // Another node may have stored a decision's event while the task rested here. Its row tells, even if the message is lost.
+  if (parts.hub.relay) log.skipTo(task.eventCeiling + 1);
   tookUp(task);
   const { signal } = signals;
   const run = new TaskRun(parts, task, log, signals, early?.first ?? null);

@@ -75,12 +75,12 @@ export class ResponseJournal {
   async #addItem(event: Members): Promise<void> {
     const log = this.#log;
     const frame = encodeNamed(log.nextId, ITEM_ADDED, this.#own(event, log.nextId));
-    const frames = [...log.after(log.savedUpTo), frame];
+    const from = log.savedUpTo;
+    const frames = [...log.after(from), frame];
     await this.#db.tx(
       null,
       async (tx) => {
         const { workspaceId, id } = this.#subject;
-        const from = log.savedUpTo;
         await saveFrames(tx, { workspaceId, id }, from + 1, frames);
         tx.onCommit(() => {
           log.publishFrame(() => frame);

@@ -82,7 +82,7 @@ export class OpenResponses {
 
   /** Defers writing the response's end. Until it is written, its events are only in memory. */
   defer(open: OpenResponse): void {
-    this.#parts.hub.find(open.id)?.close(null);
+    this.#parts.hub.find(open.id)?.close(null, true);
     open.unregister();
     open.forgotten.resolve();
   }

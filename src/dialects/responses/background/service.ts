@@ -12,8 +12,10 @@ import { CallInterruption } from "../../../gate/direct/running-calls.ts";
 import type { LedgerHistories } from "../../../gate/ledger-histories.ts";
 import { LedgerChanged } from "../../../ledger/ledger-changed.ts";
 import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
+import type { Nodes } from "../../../nodes/nodes.ts";
 import { StoreUnavailable, type Tx } from "../../../store/db.ts";
 import { EventHub, type EventReader } from "../../../tasks/events/hub.ts";
+import { SharedEvents } from "../../../tasks/events/shared/shared-events.ts";
 import { RESPONSE_EVENTS } from "../../../tasks/events/store.ts";
 import type { EventMemory } from "../../../tasks/events/stored-events.ts";
 import { NO_AGENT, type QueuedTask, type Scheduler } from "../../../tasks/queue/scheduler.ts";
@@ -43,6 +45,7 @@ export interface BackgroundParts extends ResponseRunParts {
   readonly histories: Pick<LedgerHistories, "of">;
   readonly workspaces: Pick<Workspaces, "list" | "isStopped">;
   readonly agents: Agents;
+  readonly nodes: Nodes;
   readonly clock: Clock;
   readonly ids: Ids;
   readonly log: Log;
@@ -78,9 +81,13 @@ export class BackgroundResponses {
   readonly #readings = new Map<ResponseEvents, { workspaceId: number; id: string; requestSeq: number }>();
 
   constructor(parts: BackgroundParts) {
-    const { direct, scheduler } = parts;
+    const { direct, scheduler, nodes } = parts;
     this.#parts = parts;
-    const hub = new EventHub(parts.db, RESPONSE_EVENTS);
+    const hub = new EventHub(
+      parts.db,
+      RESPONSE_EVENTS,
+      nodes.isShared ? (logs) => new SharedEvents(parts, logs, RESPONSE_EVENTS) : undefined,
+    );
     this.#hub = hub;
     this.#open = new OpenResponses({ running: direct.running, scheduler, hub }, (open) =>
       this.#endings.endQueued(open),
@@ -207,6 +214,7 @@ export class BackgroundResponses {
   /** Interrupts all responses; the next start runs them again. Resolves when nothing more will be written. */
   async stop(): Promise<void> {
     const all = this.#open.all();
+    this.#hub.end();
     for (const { abort } of all) abort.abort(new CallInterruption("shutdown"));
     await Promise.all(all.map(({ forgotten }) => forgotten.promise));
   }
