@@ -11,12 +11,6 @@ const AGENT = Type.Optional(Type.Union([Type.String(), Type.Integer(), Type.Null
 const PUBLISHED = validator(
   Type.Union([
     Type.Object({
-      name: Type.Literal("token.changed"),
-      key: Type.String(),
-      data: Type.Object({}),
-      agent: AGENT,
-    }),
-    Type.Object({
       name: Type.Literal("document.changed"),
       key: Type.String(),
       path: Type.String(),
@@ -60,8 +54,7 @@ const PUBLISHED = validator(
 export function publishedEvent(text: string): FeedEvent | undefined {
   try {
     const event: unknown = JSON.parse(text);
-    if (!PUBLISHED.is(event)) return undefined;
-    return event.name === "token.changed" ? { ...event, data: {} } : event;
+    return PUBLISHED.is(event) ? event : undefined;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     return undefined;

@@ -11,6 +11,8 @@ import type { FeedRights } from "./rights.ts";
  */
 export class FeedHub {
   readonly #parts: ChannelParts;
+  /** The readers of this node, for changes that every node learns by itself. */
+  readonly here: FeedReaders = this.#readers();
   readonly #relay: FeedRelay | null;
   readonly #channels = new Map<number, FeedChannel>();
   #hasEnded = false;
@@ -18,7 +20,7 @@ export class FeedHub {
   /** @param openRelay given if other nodes share the store */
   constructor(parts: ChannelParts, openRelay?: (readers: FeedReaders) => FeedRelay) {
     this.#parts = parts;
-    this.#relay = openRelay?.(this.#readers()) ?? null;
+    this.#relay = openRelay?.(this.here) ?? null;
   }
 
   /** Reports an event unchanged. */
@@ -78,7 +80,6 @@ export class FeedHub {
     for (const channel of [...this.#channels.values()]) channel.end();
   }
 
-  /** The readers of this node, for changes on other nodes. */
   #readers(): FeedReaders {
     return {
       published: (workspaceId, event) => this.#channels.get(workspaceId)?.publish(event),

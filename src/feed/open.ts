@@ -43,11 +43,13 @@ export function openFeed(parts: OpenFeedParts): FeedHub {
     },
   };
   const hub = new FeedHub(channels, isShared ? (readers) => new SharedFeed(bus, clock, readers) : undefined);
-  agents.agentChanged.listen(({ workspaceId, id }) => hub.touch(workspaceId, "agent", String(id)));
-  workspaces.changed.listen((workspaceId) => hub.touch(workspaceId, "workspace", ""));
-  workspaces.settingsChanged.listen((workspaceId) => hub.touch(workspaceId, "workspace", ""));
+  // These signals tell of the changes of all nodes.
+  const { here } = hub;
+  agents.agentChanged.listen(({ workspaceId, id }) => here.touched(workspaceId, "agent", String(id)));
+  workspaces.changed.listen((workspaceId) => here.touched(workspaceId, "workspace", ""));
+  workspaces.settingsChanged.listen((workspaceId) => here.touched(workspaceId, "workspace", ""));
   tokens.tokenChanged.listen(({ workspaceId, agentId }) => {
-    hub.publish(workspaceId, { name: "token.changed", key: String(agentId), data: {}, agent: agentId });
+    here.published(workspaceId, { name: "token.changed", key: String(agentId), data: {}, agent: agentId });
   });
   ledger.grown.listen(({ workspaceId, size }) => hub.grown(workspaceId, size));
   // Whether tokens of an agent see a document depends on the agent's memory scope.

@@ -158,6 +158,32 @@ describe.skipIf(missingPostgres !== undefined)("events of a task that another no
     expect(textOf(events)).toBe(words.join(""));
   });
 
+  test("go on when its node drains and this one takes the task over", async () => {
+    const third = await started.add();
+    model.answer(["one ", "two "]);
+    const id = await dispatch(third, { agent: "plain", tier: 2 });
+    const reader = follow(await openEvents(second, id));
+    const own = follow(await openEvents(third, id));
+    model.send(1);
+    await reader.saw("one ");
+    await own.saw("one ");
+    const before = reader.events.at(-1)?.id ?? 0;
+    const drained = third.gateway.stop();
+    await until(() => reader.events.some(({ event }) => event === "output.reset"));
+    // The reader there is sent away, and resumes here.
+    await own.done.catch(() => {});
+    const last = own.events.at(-1)?.id ?? 0;
+    const resumed = follow(await openEvents(first, id, { "last-event-id": String(last) }));
+    model.send(3);
+    await Promise.all([reader.done, resumed.done, drained]);
+    expect(rising(reader.events)).toBe(true);
+    const again = reader.events.slice(reader.events.findIndex(({ event }) => event === "output.reset"));
+    expect(again[0]?.id).toBeGreaterThan(before);
+    expect(textOf(again)).toBe("one two ");
+    expect(again.at(-1)?.data).toMatchObject({ status: "succeeded", output: "one two " });
+    expect(resumed.events).toEqual(reader.events.filter((event) => event.id > last));
+  });
+
   test("include a person's decision that was made on the other node", async () => {
     upstream.script("a", (_request, call) => (call % 2 === 0 ? ASKS : { chunks: ["done"] }));
     const id = await dispatch(first, { agent: "careful", tools: ["time.now"] });

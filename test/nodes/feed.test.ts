@@ -95,7 +95,7 @@ describe.skipIf(missingPostgres !== undefined)("the feed of another node", () =>
     await feed.saw("agent.changed", ({ name }) => name === "later");
     await first.token({ scopes: ["tasks:read"] });
     await feed.saw("token.changed");
-    await first.call("PATCH", "/v1/workspace", { body: { limits: {} } });
+    await first.call("PATCH", "/v1/workspace", { body: { limits: { concurrent_tasks: 7 } } });
     await feed.saw("workspace.changed");
   });
 });

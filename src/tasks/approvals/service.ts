@@ -324,11 +324,8 @@ export class ApprovalService {
     const task = await findOpenTask(tx, workspaceId, taskId);
     if (!task || !(await markDecided(tx, workspaceId, taskId))) return null;
     tx.onCommit(() => this.#parts.signals.changed.emit({ workspaceId, task: taskId }));
-    await tellReaders(this.#parts.hub, tx, approval, "approval.decided", {
-      call_id: callId,
-      decision,
-      actor,
-    });
+    const data = { call_id: callId, decision, actor };
+    await tellReaders(this.#parts.hub, tx, approval, "approval.decided", data);
     const isOwn = await this.#parts.claims.resume(tx, workspaceId, taskId);
     return isOwn ? { workspaceId, taskId, agentId: task.agentId } : null;
   }

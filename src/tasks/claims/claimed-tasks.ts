@@ -51,17 +51,7 @@ export class ClaimedTasks implements ClaimedWork {
     if (task?.status !== "queued") return;
     await this.#tasks.settled(id);
     if (!this.#tasks.rests(id)) return;
-    await this.#catchUpEvents({ workspaceId, id });
     await this.#tasks.resume({ workspaceId, taskId: id, agentId: task.agentId });
-  }
-
-  /** Makes the log of a task continue after the events that other nodes have stored while it waited. */
-  async #catchUpEvents(task: WorkKey): Promise<void> {
-    const { db, hub } = this.#parts;
-    const { relay } = hub;
-    if (!relay) return;
-    const nextId = await db.tx(null, (tx) => relay.nextId(tx, task));
-    hub.find(task.id)?.skipTo(nextId);
   }
 
   async handOver(workspaceId: number, id: string, to: string): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Clock } from "../../../base/clock.ts";
 import type { Log } from "../../../base/log.ts";
+import type { Nodes } from "../../../nodes/nodes.ts";
 import { type Db, StoreUnavailable, type Tx } from "../../../store/db.ts";
 import type { EventLog } from "../log.ts";
 import type { EventsOwner, RelayedLogs } from "../relay.ts";
@@ -30,6 +31,7 @@ interface Followed extends EventsOwner {
 
 export interface EarlyStoringParts {
   readonly db: Db;
+  readonly nodes: Pick<Nodes, "id">;
   readonly clock: Clock;
   readonly log: Log;
   readonly table: EventTable;
@@ -117,14 +119,14 @@ export class EarlyStoring {
   }
 
   async #write(tx: Tx, followed: Followed): Promise<void> {
-    const { table } = this.#parts;
+    const { nodes, table } = this.#parts;
     const { log } = followed;
     log.flush();
     const from = log.savedUpTo;
     const frames = log.after(from);
     const lastId = from + frames.length;
     if (frames.length === 0) return;
-    if (!(await mayStoreEarly(tx, table, followed, lastId))) {
+    if (!(await mayStoreEarly(tx, table, followed, { nodeId: nodes.id, lastId }))) {
       followed.until = 0;
       return;
     }

@@ -42,24 +42,25 @@ export async function storedStates(
   return found;
 }
 
+/** Only an open task has a claim. */
+const CLAIMED_TASK = "SELECT 1 FROM task_claims WHERE workspace_id = $1 AND task_id = $2 AND node_id = $3";
+const OPEN_RESPONSE = `SELECT 1 FROM responses WHERE workspace_id = $1 AND id = $2 AND outcome_seq = 0
+  AND NOT EXISTS (SELECT 1 FROM task_claims c WHERE c.workspace_id = $1 AND c.task_id = $2 AND c.node_id <> $3)`;
+
 /**
- * Whether events of a task or response may be stored before the end of their step. Locks nothing, so it never waits for the
- * transaction of the step, which stores the same events: a claim is lost only after eight seconds, and the database ends
- * a transaction that has been idle for three.
+ * Whether events of a task or response may be stored before the end of their step: this node has its claim. Locks
+ * nothing, so it never waits in a circle for the transaction of the step, which stores the same events and may end the claim.
+ * If the claim is lost in between, the events still have lower ids than those of the next node, which begins with a reset.
  */
 export async function mayStoreEarly(
   tx: Tx,
   table: EventTable,
   { workspaceId, id }: EventsOwner,
-  lastId: number,
+  { nodeId, lastId }: { readonly nodeId: string; readonly lastId: number },
 ): Promise<boolean> {
-  const key = [workspaceId, id];
-  if (table === TASK_EVENTS) {
-    const sql = "SELECT 1 FROM tasks WHERE workspace_id = $1 AND id = $2 AND finished_at IS NULL";
-    return (await tx.get(sql, key)) !== undefined;
-  }
-  const sql = "SELECT 1 FROM responses WHERE workspace_id = $1 AND id = $2 AND outcome_seq = 0";
-  return (await tx.get(sql, key)) !== undefined && (await mayStoreEvents(tx, workspaceId, id, lastId));
+  const isTask = table === TASK_EVENTS;
+  const held = await tx.get(isTask ? CLAIMED_TASK : OPEN_RESPONSE, [workspaceId, id, nodeId]);
+  return held !== undefined && (isTask || (await mayStoreEvents(tx, workspaceId, id, lastId)));
 }
 
 /** A block that was stored early, and is extended as long as it is short. */

@@ -14,7 +14,7 @@ const IDS_PER_MESSAGE = 100;
 
 export interface SharedEventsParts {
   readonly db: Db;
-  readonly nodes: Pick<Nodes, "bus">;
+  readonly nodes: Pick<Nodes, "bus" | "id">;
   readonly clock: Clock;
   readonly log: Log;
 }
