@@ -34,6 +34,7 @@ import { OpenStreams } from "./http/streams/open-streams.ts";
 import type { OpenLedger } from "./ledger/open.ts";
 import type { CreateFixtures } from "./mcp/fixtures.ts";
 import { LazyMcpDoor } from "./mcp/lazy-door.ts";
+import { SharedSessions } from "./mcp/shared/shared-sessions.ts";
 import type { ModelGateway } from "./models/gateway.ts";
 import type { Nodes } from "./nodes/nodes.ts";
 import type { Db } from "./store/db.ts";
@@ -46,7 +47,7 @@ import type { Vault } from "./vault/vault.ts";
 export interface Rooms {
   readonly config: Config;
   readonly db: Db;
-  readonly nodes: Pick<Nodes, "id" | "isShared" | "list">;
+  readonly nodes: Nodes;
   readonly ledgers: OpenLedger;
   readonly agents: Agents;
   readonly tokens: Tokens;
@@ -125,6 +126,7 @@ export function openDoors(rooms: Rooms): Doors {
     agents,
     tokens,
     tasks,
+    sessionStore: rooms.nodes.isShared ? new SharedSessions({ db, nodes: rooms.nodes, clock, log }) : null,
     vault,
     streams,
     answers,

@@ -34,6 +34,10 @@ export interface ConnectorParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly definitions: DefinitionStore;
+  /** Whether other nodes may change connectors. */
+  readonly isShared: boolean;
+  /** Notifies the other nodes that the connector's row was added, changed or removed. Called after the commit. */
+  announce(workspaceId: number, name: string): void;
   /** Memory limits for tools. Default: the usual ones. */
   readonly toolMemory?: ToolMemory;
   /**

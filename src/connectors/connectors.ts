@@ -1,23 +1,20 @@
 import { invalidField, Problem } from "../base/errors.ts";
-import { Signal } from "../base/signal.ts";
 import type { Call } from "../gate/call.ts";
 import type { Detail } from "../ledger/entry.ts";
-import { StoreUnavailable } from "../store/db.ts";
-import { builtinConnector, type Connector, type ConnectorStatus, type StoredConnector } from "./connector.ts";
+import { builtinConnector, type Connector, type ConnectorStatus } from "./connector.ts";
 import type { ConnectorParts } from "./connector-parts.ts";
-import type { ConnectorDefinition, OpenApiDefinition } from "./definition/definition.ts";
+import type { OpenApiDefinition } from "./definition/definition.ts";
 import { type ConnectorRequest, definitionOf } from "./definition/request.ts";
 import {
   countConnectors,
   deleteConnector,
   insertConnector,
-  type LoadedConnector,
-  loadConnectors,
+  storedListing,
   updateConnector,
 } from "./definition/rows.ts";
-import { StoredDefinition, specText } from "./definition/stored.ts";
-import { type ConnectorCall, type ListingResult, LiveConnector, type Relisting } from "./live.ts";
-import { programOf } from "./program-rules.ts";
+import { specText } from "./definition/stored.ts";
+import type { ListingResult, LiveConnector, Relisting } from "./live.ts";
+import { LiveConnectors, NOTHING_YET } from "./live-connectors.ts";
 import { connectorTaken, unknownConnector } from "./refusals.ts";
 import { ConnectorError } from "./source.ts";
 import { areSameTools } from "./tools/kept-tool.ts";
@@ -41,20 +38,10 @@ const ANSWER_MS = 20_000;
 /** Names that connectors cannot have, besides those of built-in connectors: over MCP, agents are `agents__<name>`. */
 const RESERVED = ["agents"];
 
-const CHANGED = "Its row was changed in the database file. Remove the connector and add it again.";
-const NOTHING_YET: ListingResult = {
-  status: "unreachable",
-  error: "It has not been reached yet.",
-  tools: [],
-};
-
 /** The connectors of all workspaces: creates, refreshes and removes them, and keeps them ready for calls. */
 export class Connectors {
-  /** Emits a connector that was added or removed, or whose status or tools have changed. */
-  readonly changed = new Signal<{ readonly workspaceId: number; readonly name: string }>();
-  readonly called = new Signal<ConnectorCall>();
   readonly #parts: ConnectorParts;
-  readonly #live = new Map<number, Map<string, LiveConnector>>();
+  readonly #live: LiveConnectors;
   /** Aborts when the process is asked to stop. */
   readonly #stopping = new AbortController();
   /** Work that continues after its request was answered. */
@@ -68,41 +55,60 @@ export class Connectors {
     this.#parts = parts;
     this.#allowance = new ListingAllowance(parts.clock);
     this.#toolMemory = parts.toolMemory ?? new ToolMemory();
+    this.#live = new LiveConnectors({
+      ...{ ...parts, allowance: this.#allowance, toolMemory: this.#toolMemory },
+      toolsChanged: (live) => void this.#inBackground(() => this.#relist(live)),
+    });
+  }
+
+  /** Emits a connector that was added or removed, or whose status or tools have changed. */
+  get changed(): LiveConnectors["changed"] {
+    return this.#live.changed;
+  }
+
+  get called(): LiveConnectors["called"] {
+    return this.#live.called;
   }
 
   /**
    * Loads the stored connectors. Contacts no upstream: the tools of the last listing are used until the first call.
    */
   async load(workspaceIds: readonly number[]): Promise<void> {
-    for (const workspaceId of workspaceIds) {
-      for await (const loaded of loadConnectors(this.#parts.db, workspaceId)) await this.#restore(loaded);
-    }
+    for (const workspaceId of workspaceIds) await this.#live.load(workspaceId);
+  }
+
+  /** Follows a change that another node has stored. @throws StoreUnavailable */
+  follow(workspaceId: number, name: string): Promise<void> {
+    return this.#live.reload(workspaceId, name);
+  }
+
+  /** Follows all changes that other nodes have stored in a workspace. @throws StoreUnavailable */
+  async followAll(workspaceId: number): Promise<void> {
+    for (const name of await this.#live.outdated(workspaceId)) await this.#live.reload(workspaceId, name);
   }
 
   /** Ends all child processes and connections. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all([...this.#live.values()].flatMap((all) => [...all.values()].map((live) => live.end())));
+    await Promise.all(this.#live.all().map((live) => live.end()));
     await Promise.all(this.#background);
   }
 
   /** All connectors by name, including the built-in ones. */
   list(workspaceId: number, createdAt: number): readonly Connector[] {
     const builtin = this.#parts.catalogue.builtinConnectors.map((name) => builtinConnector(name, createdAt));
-    const own = [...(this.#live.get(workspaceId)?.values() ?? [])].map(({ connector }) => connector);
+    const own = [...this.#live.of(workspaceId).values()].map(({ connector }) => connector);
     return [...builtin, ...own].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   /** The current status of a connector that has an upstream; undefined if no such connector exists. */
   statusOf(workspaceId: number, name: string): ConnectorStatus | undefined {
-    return this.#live.get(workspaceId)?.get(name)?.connector.status;
+    return this.#live.of(workspaceId).get(name)?.connector.status;
   }
 
   /** Every connector that has an upstream, for the metrics. */
   all(): readonly { readonly workspaceId: number; readonly connector: Connector }[] {
-    return [...this.#live].flatMap(([workspaceId, connectors]) =>
-      [...connectors.values()].map(({ connector }) => ({ workspaceId, connector })),
-    );
+    return this.#live.all().map(({ stored, connector }) => ({ workspaceId: stored.workspaceId, connector }));
   }
 
   /**
@@ -117,7 +123,7 @@ export class Connectors {
     const { name, kind, scopes = ["*"] } = request;
     call.about({ detail: { connector: name, kind, scopes: scopes.join(" ") } });
     const asked = this.#parts.admit(definitionOf(request), call.caller);
-    this.#refuseTaken(workspaceId, name);
+    await this.#refuseTaken(workspaceId, name);
     this.#allowance.take(workspaceId);
     const { definition, offered } =
       asked.kind === "openapi"
@@ -154,26 +160,24 @@ export class Connectors {
       if (!inserted) throw connectorTaken(name);
       return inserted;
     });
-    const live = this.#takeUp(stored, definition);
+    const live = this.#live.add(stored, definition);
+    this.#parts.announce(workspaceId, name);
     if (definition.kind === "mcp") await this.#relistBehind(live);
     return live.connector;
   }
 
   /** @throws Problem 404 `not_found`, 409 `connector_builtin` */
   async remove(call: Call, name: string): Promise<void> {
-    const { catalogue, forgetting } = this.#parts;
+    const { announce, forgetting } = this.#parts;
     const { workspaceId } = call.caller;
-    const live = this.#find(workspaceId, name);
+    const live = await this.#find(workspaceId, name);
     call.about({ detail: { connector: name } });
     await call.commit(async (tx) => {
       if (!(await deleteConnector(tx, live.stored))) throw unknownConnector(name);
     });
     // A connector of the same name may have been added since.
-    if (this.#isThere(live)) {
-      this.#live.get(workspaceId)?.delete(name);
-      catalogue.drop(workspaceId, name);
-      this.changed.emit({ workspaceId, name });
-    }
+    this.#live.drop(live);
+    announce(workspaceId, name);
     await live.end();
     // Remove its definition from the write-ahead log now, although it is encrypted.
     await forgetting.forget();
@@ -181,9 +185,10 @@ export class Connectors {
 
   /** Asks for the tools again. @throws Problem 404 `not_found`, 409 `connector_builtin`, 429 `rate_limited` */
   async refresh(call: Call, name: string): Promise<Connector> {
-    const live = this.#find(call.caller.workspaceId, name);
-    this.#allowance.take(call.caller.workspaceId);
-    const { before, now } = await this.#ask(live);
+    const { workspaceId } = call.caller;
+    const found = await this.#find(workspaceId, name);
+    this.#allowance.take(workspaceId);
+    const { live, before, now } = await this.#askCurrent(found);
     if (this.#stopping.signal.aborted) {
       throw new Problem("draining", "The server is shutting down.", { headers: { "Retry-After": "5" } });
     }
@@ -193,8 +198,8 @@ export class Connectors {
       // It may have been removed during the listing.
       if (!(await updateConnector(tx, live.stored, now, hasNewTools))) throw unknownConnector(name);
     });
-    this.#unwritten.delete(live);
-    if (this.#isThere(live)) this.#show(live);
+    this.#hasStored(live, now);
+    if (this.#live.has(live)) this.#live.show(live);
     return live.connector;
   }
 
@@ -231,62 +236,6 @@ export class Connectors {
     }
   }
 
-  /**
-   * Loads a connector stored by an earlier process. It is disabled if configuration forbids it or its definition
-   * cannot be decrypted.
-   */
-  async #restore({ stored, isIntact }: LoadedConnector): Promise<void> {
-    const { definitions, log } = this.#parts;
-    const { workspaceId, name } = stored;
-    try {
-      if (!isIntact) throw new Error(CHANGED);
-      const definition = definitions.open(workspaceId, name, stored.sealed);
-      await this.#parts.check(definition, stored);
-      // The health of a disabled connector is unknown. For programs, older versions stored what they wrote to
-      // standard error.
-      const isUnknown = stored.status === "disabled" || (programOf(definition) && stored.error !== null);
-      const before = isUnknown ? { ...NOTHING_YET, tools: stored.tools } : {};
-      this.#takeUp({ ...stored, ...before }, definition);
-    } catch (error) {
-      if (error instanceof StoreUnavailable) throw error;
-      const why = error instanceof Error ? error.message : "unknown";
-      log.warn("a connector is disabled", { workspace_id: workspaceId, connector: name, why });
-      const tools = isIntact ? stored.tools : [];
-      this.#takeUp({ ...stored, tools, status: "disabled", error: why }, null);
-    }
-  }
-
-  /** `definition` null: the connector is disabled. */
-  #takeUp(stored: StoredConnector, definition: ConnectorDefinition | null): LiveConnector {
-    const { log, clock } = this.#parts;
-    const { sealed: _, ...known } = stored;
-    const { workspaceId, name } = known;
-    const kept = new StoredDefinition(this.#parts, { workspaceId, id: known.id, name });
-    const source =
-      definition &&
-      this.#parts.openSource(name, definition, {
-        workspaceId,
-        connector: known.id,
-        toolsChanged: () => void this.#inBackground(() => this.#relist(live)),
-        pinOrigin: (authOrigin) => kept.pinOrigin(authOrigin),
-        readSpec: () => kept.readSpec(),
-      });
-    const statusChanged = () => this.changed.emit({ workspaceId, name });
-    const live = new LiveConnector(known, source, {
-      log,
-      called: this.called,
-      toolMemory: this.#toolMemory,
-      allowance: this.#allowance,
-      now: () => clock.monotonic(),
-      statusChanged,
-    });
-    const own = this.#live.get(workspaceId) ?? new Map<string, LiveConnector>();
-    own.set(name, live);
-    this.#live.set(workspaceId, own);
-    this.#show(live);
-    return live;
-  }
-
   /** Resolves when the tools have arrived, or when the answer should not wait any longer. */
   async #relistBehind(live: LiveConnector): Promise<void> {
     const late = Promise.withResolvers<void>();
@@ -297,7 +246,7 @@ export class Connectors {
 
   /** Asks for the tools in the background and stores them. Never throws. */
   async #relist(live: LiveConnector): Promise<void> {
-    const { db, ledger, log } = this.#parts;
+    const { db, isShared, ledger, log } = this.#parts;
     const { workspaceId, name } = live.stored;
     const { before, now } = await this.#ask(live);
     // A listing that was aborted says nothing about the upstream.
@@ -305,11 +254,14 @@ export class Connectors {
     // An upstream may report changed tools every few seconds.
     const hasNewTools = this.#hasNewTools(live, before, now);
     const isSame = !hasNewTools && now.status === before.status && now.error === before.error;
-    if (!this.#isThere(live) || isSame) return;
-    this.#show(live);
+    if (!this.#live.has(live) || isSame) return;
+    this.#live.show(live);
     try {
-      await db.tx(workspaceId, async (tx) => {
-        if (!(await updateConnector(tx, live.stored, now, hasNewTools))) return;
+      const isStored = await db.tx(workspaceId, async (tx) => {
+        const stored = isShared && (await storedListing(tx, live.stored));
+        // The upstream has notified each node, and only one of them records the change.
+        if (stored && this.#live.isStoredByOther(live, now, stored)) return true;
+        if (!(await updateConnector(tx, live.stored, now, hasNewTools))) return false;
         await ledger.append(tx, workspaceId, {
           phase: "single",
           action: "connector.refresh",
@@ -318,12 +270,21 @@ export class Connectors {
           actor: "system",
           detail: listed(name, now, before),
         });
+        return true;
       });
-      this.#unwritten.delete(live);
+      if (isStored) this.#hasStored(live, now);
     } catch (error) {
       // The next refresh tries again. Until a restart, the new tools are used anyway.
       log.warn("a connector's tools cannot be stored", { connector: name, error });
     }
+  }
+
+  /** Called after the commit. */
+  #hasStored(live: LiveConnector, now: ListingResult): void {
+    const { workspaceId, name } = live.stored;
+    this.#unwritten.delete(live);
+    this.#live.hasStored(live, now);
+    this.#parts.announce(workspaceId, name);
   }
 
   /**
@@ -333,6 +294,17 @@ export class Connectors {
   #hasNewTools(live: LiveConnector, before: ListingResult, now: ListingResult): boolean {
     if (!areSameTools(before.tools, now.tools)) this.#unwritten.add(live);
     return this.#unwritten.has(live);
+  }
+
+  /** Asks again if the connector's definition was replaced during the listing, which closed its source. */
+  async #askCurrent(found: LiveConnector): Promise<Relisting & { readonly live: LiveConnector }> {
+    const { workspaceId, id, name } = found.stored;
+    for (let live = found; ; ) {
+      const listed = await this.#ask(live);
+      const present = this.#live.of(workspaceId).get(name);
+      if (!present || present === live || present.stored.id !== id) return { live, ...listed };
+      live = present;
+    }
   }
 
   async #ask(live: LiveConnector): Promise<Relisting> {
@@ -352,21 +324,12 @@ export class Connectors {
     }
   }
 
-  #show(live: LiveConnector): void {
-    const { workspaceId, name, scopes } = live.stored;
-    this.#parts.catalogue.put(workspaceId, live.stored, scopes, live.tools, (tool, input, context) =>
-      live.call(tool, input, context),
-    );
-    this.changed.emit({ workspaceId, name });
-  }
-
-  #isThere(live: LiveConnector): boolean {
-    const { workspaceId, name } = live.stored;
-    return this.#live.get(workspaceId)?.get(name) === live;
-  }
-
-  #find(workspaceId: number, name: string): LiveConnector {
-    const live = this.#live.get(workspaceId)?.get(name);
+  /** @throws Problem 404 `not_found`, 409 `connector_builtin` */
+  async #find(workspaceId: number, name: string): Promise<LiveConnector> {
+    const own = this.#live.of(workspaceId);
+    // Another node may have added it a moment ago.
+    if (!own.has(name) && this.#parts.isShared) await this.#live.reload(workspaceId, name);
+    const live = this.#live.of(workspaceId).get(name);
     if (live) return live;
     if (this.#parts.catalogue.builtinConnectors.includes(name)) {
       throw new Problem(
@@ -377,9 +340,14 @@ export class Connectors {
     throw unknownConnector(name);
   }
 
-  #refuseTaken(workspaceId: number, name: string): void {
+  /** @throws Problem 409 `connector_exists` */
+  async #refuseTaken(workspaceId: number, name: string): Promise<void> {
     const isBuiltin = this.#parts.catalogue.builtinConnectors.includes(name) || RESERVED.includes(name);
-    if (isBuiltin || this.#live.get(workspaceId)?.has(name)) throw connectorTaken(name);
+    if (isBuiltin) throw connectorTaken(name);
+    if (!this.#live.of(workspaceId).has(name)) return;
+    // Another node may have removed it a moment ago.
+    if (this.#parts.isShared) await this.#live.reload(workspaceId, name);
+    if (this.#live.of(workspaceId).has(name)) throw connectorTaken(name);
   }
 
   #inBackground(work: () => Promise<void>): Promise<void> {

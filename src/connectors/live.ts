@@ -130,6 +130,26 @@ export class LiveConnector {
     return listing;
   }
 
+  /**
+   * Takes over the result of another node's listing.
+   * @returns whether the tools have changed
+   */
+  adopt({ status, error, tools }: ListingResult): boolean {
+    if (this.#ended || !this.#source) return false;
+    const isOther = !areSameTools(tools, this.#tools);
+    try {
+      if (isOther) this.#keep(tools);
+    } catch (refusal) {
+      this.#is("unreachable", this.#wordsOf(refusal));
+      return false;
+    }
+    // The other node may be configured to disable it.
+    if (status === "disabled") return isOther;
+    if (status === "ready") this.#omitted = error;
+    this.#is(status, error);
+    return isOther;
+  }
+
   async #list(signal: AbortSignal): Promise<boolean> {
     const source = this.#source;
     if (!source || this.#ended) return false;

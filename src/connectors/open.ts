@@ -10,6 +10,7 @@ import type { Config } from "../config/config.ts";
 import type { Budgets } from "../gate/budget.ts";
 import type { DirectCallRecords } from "../gate/direct/open.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { Nodes } from "../nodes/nodes.ts";
 import type { Db } from "../store/db.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { seal, open as unseal } from "../store/sealed-value.ts";
@@ -17,6 +18,7 @@ import type { SecretKey } from "../store/secret-key.ts";
 import type { Vault } from "../vault/vault.ts";
 import { builtinTools } from "./builtin/all.ts";
 import { Catalogue } from "./catalogue.ts";
+import { announceConnector, ConnectorChanges } from "./connector-changes.ts";
 import type { SourceListener } from "./connector-parts.ts";
 import { Connectors } from "./connectors.ts";
 import type { ConnectorDefinition, McpDefinition, OpenApiDefinition } from "./definition/definition.ts";
@@ -45,6 +47,7 @@ export interface OpenConnectorsParts {
   /** The port that the server listens on; null while it does not. */
   readonly listening: () => number | null;
   readonly db: Db;
+  readonly nodes: Pick<Nodes, "isShared" | "bus">;
   readonly forgetting: Pick<Forgetting, "forget">;
   readonly ledger: Ledger;
   readonly budgets: Budgets;
@@ -71,7 +74,7 @@ export interface OpenedConnectors {
 
 /** @throws OperatorError if the key for secrets is not available */
 export async function openConnectors(parts: OpenConnectorsParts): Promise<OpenedConnectors> {
-  const { config, db, ledger, budgets, agents, workspaces, clock, ids, log } = parts;
+  const { config, db, nodes, ledger, budgets, agents, workspaces, clock, ids, log } = parts;
   const outbound = createOutbound({
     allow: config.connectors.allowAddresses,
     instance: parts.instance,
@@ -92,6 +95,8 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
     clock,
     log,
     definitions: definitionStore(parts),
+    isShared: nodes.isShared,
+    announce: (workspaceId, name) => announceConnector(nodes.bus, workspaceId, name),
     admit: (definition, caller) => {
       checkAddresses(definition, outbound);
       return programs.admit(definition, caller);
@@ -105,6 +110,7 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
         ? openMcp(parts, { outbound, programUsers }, name, definition, told)
         : openOpenApi(parts, { outbound, readers, large }, name, definition, told),
   });
+  const changes = new ConnectorChanges({ bus: nodes.bus, connectors, workspaces, clock, log });
   await connectors.load(workspaces.list().map(({ id }) => id));
   const { running, usage, late } = parts.direct;
   const calls = new DirectCalls({
@@ -116,6 +122,7 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
     registry,
     calls,
     async stop() {
+      await changes.stop();
       await Promise.all([connectors.stop(), readers.stop()]);
       await programUsers?.close();
       outbound.close();

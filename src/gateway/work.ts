@@ -65,6 +65,7 @@ export async function openWork(
       direct,
       config,
       db,
+      nodes,
       forgetting,
       ledger,
       budgets,

@@ -10,7 +10,7 @@ import { refuseForeign, urlOf } from "./origins.ts";
 import type { McpParts, McpStreamPlace } from "./parts.ts";
 import { answered, authInfo, type McpAnswer, refused, rpcResponse } from "./reply.ts";
 import { RPC } from "./rpc-error.ts";
-import { CANCELLED, type McpSession, type SessionTransport } from "./session.ts";
+import { CANCELLED, type McpSession } from "./session.ts";
 import { McpSessions } from "./sessions.ts";
 import { opened } from "./stream.ts";
 import { ToolChanges } from "./tool-changes.ts";
@@ -60,10 +60,11 @@ export class McpDoor {
   readonly #ends: (() => void)[];
 
   constructor(parts: McpParts) {
-    const { clock, log, tokens } = parts;
+    const { clock, log, tokens, sessionStore: store } = parts;
     const offers = new ToolOffers(parts);
     this.#parts = { ...parts, offers, waits: new TaskWaiters() };
-    this.#sessions = new McpSessions({ clock, log, rightsEnd: ({ caller }) => parts.gate.rightsEnd(caller) });
+    const rightsEnd = ({ caller }: McpSession) => parts.gate.rightsEnd(caller);
+    this.#sessions = new McpSessions({ clock, log, store, rightsEnd });
     this.#opener = new SessionOpener(this.#parts, this.#sessions);
     this.#changes = new ToolChanges({ clock, log, offers, sessions: this.#sessions });
     this.#ends = [
@@ -77,7 +78,7 @@ export class McpDoor {
     return this.#sessions.size;
   }
 
-  /** Ends all sessions and aborts their requests. */
+  /** Ends or releases all sessions, and aborts their requests. */
   async stop(): Promise<void> {
     for (const end of this.#ends) end();
     this.#changes.stop();
@@ -170,7 +171,8 @@ export class McpDoor {
     if (asked.sseSession !== null) return this.#postToStream(asked.sseSession, body, visit);
     const id = asked.request.headers.get("mcp-session-id");
     if (id === null) return this.#initialize(asked, body, visit);
-    const session = this.#reach(id, visit, "streamable");
+    const reached = this.#reach(id, visit);
+    const session = reached instanceof Promise ? await reached : reached;
     const refusal = this.#refuseTwice(session, body, visit);
     if (refusal) return refusal;
     const request = this.#plain(asked, body);
@@ -179,7 +181,7 @@ export class McpDoor {
       const reply = await answerAtOnce(this.#parts, session, visit, request);
       return { limit: visit.limit, ledgerSeq: reply.ledgerSeq, outcome: reply };
     }
-    cancelRequests(session, body);
+    this.#cancel(session, body);
     if (Array.isArray(body)) session.hadBatch = true;
     return answered(await this.#pass(session, asked, visit, body), visit);
   }
@@ -227,7 +229,7 @@ export class McpDoor {
   async #get(asked: McpRequest, visit: RequestVisit): Promise<McpAnswer> {
     const id = asked.request.headers.get("mcp-session-id");
     if (id !== null) {
-      const session = this.#reach(id, visit, "streamable");
+      const session = await this.#reach(id, visit);
       if (isOver(session, asked.request.headers.get("last-event-id"))) {
         const nothing = rpcResponse(405, RPC.server, "This stream is complete.");
         nothing.headers.set("Allow", "DELETE, POST");
@@ -256,6 +258,7 @@ export class McpDoor {
       if (!response.ok) return answered(response, visit);
       asked.keepOpen();
       watched = this.#watched(session, response, place);
+      await this.#parts.sessionStore?.tookStream(session);
       await this.#changes.look(session);
       return answered(watched, visit);
     } finally {
@@ -286,10 +289,11 @@ export class McpDoor {
         visit,
       );
     }
-    const session = this.#reach(id, visit, "streamable");
+    const session = await this.#reach(id, visit);
     const operation = { action: "session.close", scope: null, counted: false } as const;
     const ended = await this.#parts.gate.perform(operation, visit.origin, visit, async () => {
       this.#sessions.end(session);
+      await this.#parts.sessionStore?.settle();
     });
     if (!ended.ok) return refused(ended, visit.origin);
     return answered(new Response(null, { status: 200 }), visit, ended.ledgerSeq);
@@ -297,12 +301,15 @@ export class McpDoor {
 
   /** Takes a message of the older transport, whose answer goes to the stream. */
   #postToStream(id: string, body: unknown, visit: RequestVisit): McpAnswer {
-    const session = this.#reach(id, visit, "sse");
+    const { caller } = visit;
+    const session = this.#sessions.find(id, caller.workspaceId, caller.actor);
+    // A node that does not have its stream cannot answer.
+    if (session?.by.kind !== "sse") throw unknownSession();
+    this.#sessions.visit(session, caller);
     const { by } = session;
-    if (by.kind !== "sse") throw new Error("an older stream has its own transport");
     const refusal = this.#refuseTwice(session, body, visit);
     if (refusal) return refusal;
-    cancelRequests(session, body);
+    this.#cancel(session, body);
     try {
       by.transport.receive(body, { authInfo: authInfo(visit) });
     } catch {
@@ -311,14 +318,35 @@ export class McpDoor {
     return answered(new Response("Accepted", { status: 202 }), visit);
   }
 
-  /** @throws Problem 404 `not_found` */
-  #reach(id: string, { caller }: RequestVisit, kind: SessionTransport["kind"]): McpSession {
+  /**
+   * The caller's session of Streamable HTTP, opened here if another node has opened it.
+   * @throws Problem 404 `not_found`
+   */
+  #reach(id: string, visit: RequestVisit): McpSession | Promise<McpSession> {
+    const { caller } = visit;
     const session = this.#sessions.find(id, caller.workspaceId, caller.actor);
-    if (session?.by.kind !== kind) {
-      throw new Problem("not_found", "This MCP session does not exist or has ended. Initialize a new one.");
-    }
+    const { sessionStore: store } = this.#parts;
+    if (store && (!session || store.isDoubtful)) return this.#reopen(id, visit);
+    if (session?.by.kind !== "streamable") throw unknownSession();
     this.#sessions.visit(session, caller);
     return session;
+  }
+
+  /** @throws Problem 404 `not_found`, 503 `ledger_unavailable` */
+  async #reopen(id: string, visit: RequestVisit): Promise<McpSession> {
+    const session = await this.#opener.reopen(id, visit);
+    if (!session) throw unknownSession();
+    this.#sessions.visit(session, visit.caller);
+    return session;
+  }
+
+  /** Before the SDK sees the message, because it does not report who cancelled. */
+  #cancel(session: McpSession, body: unknown): void {
+    for (const id of cancelledBy(body)) {
+      const request = session.requests.get(id);
+      if (request) request.abort(CANCELLED);
+      else if (session.by.kind === "streamable") this.#parts.sessionStore?.cancel(session, id);
+    }
   }
 
   async #pass(
@@ -363,7 +391,6 @@ function isOver({ by, requests, hadBatch }: McpSession, lastEventId: string | nu
   return by.events.isLastAnswer(lastEventId);
 }
 
-/** Called before the SDK sees the message, because it does not report who cancelled. */
-function cancelRequests({ requests }: McpSession, body: unknown): void {
-  for (const id of cancelledBy(body)) requests.get(id)?.abort(CANCELLED);
+function unknownSession(): Problem {
+  return new Problem("not_found", "This MCP session does not exist or has ended. Initialize a new one.");
 }

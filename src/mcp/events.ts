@@ -43,23 +43,27 @@ export class SessionEventMemory {
 interface StoredEvent {
   readonly id: string;
   readonly stream: string;
+  readonly number: number;
   readonly message: JSONRPCMessage;
   readonly characters: number;
 }
 
 /**
  * The last events of one session, so that a broken stream can be resumed (specification 2025-11-25, "Resumability and
- * Redelivery"). Ids count up within the session. An answer larger than the limit cannot be resumed.
+ * Redelivery"). Ids count up within the session on this node. An answer larger than the limit cannot be resumed.
  */
 export class SessionEvents implements EventStore {
   readonly #memory: SessionEventMemory;
   readonly #workspaceId: number;
+  readonly #prefix: string;
   #kept: StoredEvent[] = [];
   #characters = 0;
   #last = 0;
 
-  constructor(memory: SessionEventMemory, workspaceId: number) {
+  /** @param prefix of all ids */
+  constructor(memory: SessionEventMemory, workspaceId: number, prefix: string = "") {
     this.#memory = memory;
+    this.#prefix = prefix;
     this.#workspaceId = workspaceId;
   }
 
@@ -70,10 +74,11 @@ export class SessionEvents implements EventStore {
 
   async storeEvent(stream: string, message: JSONRPCMessage): Promise<string> {
     this.#last += 1;
-    const id = String(this.#last);
+    const number = this.#last;
+    const id = `${this.#prefix}${number}`;
     const characters = JSON.stringify(message).length;
     if (characters <= CHARACTERS_PER_SESSION && this.#memory.take(this.#workspaceId, characters)) {
-      this.#kept.push({ id, stream, message, characters });
+      this.#kept.push({ id, stream, number, message, characters });
       this.#characters += characters;
       while (this.#kept.length > EVENTS || this.#characters > CHARACTERS_PER_SESSION) this.#forgetFirst();
     }
@@ -106,12 +111,12 @@ export class SessionEvents implements EventStore {
     id: string,
     { send }: { send: (eventId: string, message: JSONRPCMessage) => Promise<void> },
   ): Promise<string> {
-    const stream = await this.getStreamIdForEventId(id);
-    if (stream === undefined) throw new Error("The event is no longer available.");
-    const after = Number(id);
+    const event = this.#kept.find((kept) => kept.id === id);
+    if (event === undefined) throw new Error("The event is no longer available.");
+    const { stream, number: after } = event;
     for (const kept of [...this.#kept]) {
       // The first event of a stream has no message: it only gives an id to resume from.
-      if (kept.stream !== stream || Number(kept.id) <= after || !("jsonrpc" in kept.message)) continue;
+      if (kept.stream !== stream || kept.number <= after || !("jsonrpc" in kept.message)) continue;
       await send(kept.id, kept.message);
     }
     return stream;

@@ -1,12 +1,18 @@
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
+import type { Caller } from "../access/caller.ts";
+import { Problem } from "../base/errors.ts";
 import type { RandomSource } from "../base/ids.ts";
 import { redact } from "../base/log.ts";
+import { SharedWork } from "../base/shared-work.ts";
+import { VERSION } from "../base/version.ts";
 import type { CallResult } from "../gate/gate.ts";
+import { StoreUnavailable } from "../store/db.ts";
 import { SessionEventMemory, SessionEvents } from "./events.ts";
 import type { ClientInfo } from "./messages.ts";
 import { createServer } from "./server.ts";
-import type { McpSession, SessionTransport } from "./session.ts";
+import type { McpSession, SessionTransport, StreamableTransport } from "./session.ts";
+import type { StoredSession } from "./session-store.ts";
 import type { McpSessions } from "./sessions.ts";
 import { SseTransport } from "./sse-transport.ts";
 import type { McpToolParts } from "./tools.ts";
@@ -26,6 +32,7 @@ export class SessionOpener {
   readonly #parts: McpToolParts;
   readonly #sessions: McpSessions;
   readonly #memory = new SessionEventMemory();
+  readonly #reopening = new SharedWork<McpSession | undefined>();
 
   constructor(parts: McpToolParts, sessions: McpSessions) {
     this.#parts = parts;
@@ -35,15 +42,53 @@ export class SessionOpener {
   /** Opens a session of Streamable HTTP. Never throws. */
   streamable(visit: RequestVisit, hello: ClientInfo): Promise<CallResult<McpSession>> {
     return this.#open(visit, hello, (id) => {
-      const events = new SessionEvents(this.#memory, visit.caller.workspaceId);
-      const transport = new WebStandardStreamableHTTPServerTransport({
-        sessionIdGenerator: () => id,
-        eventStore: events,
-        keepAliveMs: KEEP_ALIVE_MS,
-        retryInterval: RETRY_MS,
-      });
-      return { kind: "streamable", transport, events };
+      return this.#transport(id, visit.caller.workspaceId);
     });
+  }
+
+  /**
+   * Opens a session that this node does not serve, or no longer surely. Its client takes no part in that.
+   * @returns undefined if the caller has no such session
+   * @throws Problem 429 `rate_limited`, 503 `ledger_unavailable`
+   */
+  reopen(id: string, { caller }: RequestVisit): Promise<McpSession | undefined> {
+    return this.#reopening.run(`${caller.workspaceId} ${caller.actor} ${id}`, () => this.#reopen(id, caller));
+  }
+
+  async #reopen(id: string, caller: Caller): Promise<McpSession | undefined> {
+    const { workspaceId, actor } = caller;
+    const stored = await this.#find(id, caller);
+    const served = this.#sessions.find(id, workspaceId, actor);
+    if (served && !stored) this.#sessions.end(served);
+    if (served || !stored) return stored && served;
+    this.#sessions.makeRoom(workspaceId);
+    const by = this.#transport(id, workspaceId);
+    const session = this.#create(id, by, caller, stored.toldTools);
+    await session.server.connect(by.transport);
+    await handshake(by);
+    this.#serve(session);
+    return session;
+  }
+
+  async #find(id: string, caller: Caller): Promise<StoredSession | undefined> {
+    try {
+      return await this.#parts.sessionStore?.find(id, caller);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      const detail = "MCP sessions cannot be read now. Retry later.";
+      throw new Problem("ledger_unavailable", detail, { cause: error, headers: { "Retry-After": "5" } });
+    }
+  }
+
+  #transport(id: string, workspaceId: number): StreamableTransport {
+    const events = new SessionEvents(this.#memory, workspaceId, this.#parts.sessionStore?.eventPrefix);
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: () => id,
+      eventStore: events,
+      keepAliveMs: KEEP_ALIVE_MS,
+      retryInterval: RETRY_MS,
+    });
+    return { kind: "streamable", transport, events };
   }
 
   /**
@@ -64,7 +109,7 @@ export class SessionOpener {
     hello: ClientInfo,
     transportOf: (id: string) => SessionTransport,
   ): Promise<CallResult<McpSession>> {
-    const { gate, log, clock, offers, ids, random } = this.#parts;
+    const { gate, offers, ids, random, sessionStore } = this.#parts;
     const { caller, origin } = visit;
     const operation = { action: "session.open", scope: null, counted: true } as const;
     let made: McpSession | undefined;
@@ -77,43 +122,73 @@ export class SessionOpener {
       // As random as a secret, because the specification requires ids that cannot be guessed.
       const id = `${ids("req").slice(4)}${secretPart(random)}`;
       const by = transportOf(id);
-      const requests = new Map<RequestId, AbortController>();
-      const server = createServer(this.#parts, {
-        began: (requestId, abort) => void requests.set(requestId, abort),
-        ended(requestId) {
-          requests.delete(requestId);
-          session.lastSeenAt = clock.monotonic();
-        },
-        cancelled: (requestId) => settle(by, requestId),
-      });
-      server.onerror = (error) =>
-        log.debug("an MCP session's protocol error", { error: redact(error.message) });
-      const session: McpSession = {
-        id,
-        workspaceId: caller.workspaceId,
-        actor: caller.actor,
-        server,
-        by,
-        caller,
-        lastSeenAt: clock.monotonic(),
-        streams: 0,
-        hadStream: false,
-        hadBatch: false,
-        requests,
-        toldTools: digest,
-      };
+      const session = this.#create(id, by, caller, digest);
+      if (by.kind === "streamable") await sessionStore?.add(call, session);
       made = session;
-      this.#sessions.guard(session);
-      await server.connect(by.transport);
-      this.#sessions.add(session);
-      // Also called if the client disconnects or the transport closes on its own.
-      server.onclose = () => this.#sessions.end(session);
+      await session.server.connect(by.transport);
+      this.#serve(session);
       return session;
     });
     // The entry could not be written, so the session is not announced to anyone.
     if (!opening.ok && made) this.#sessions.end(made);
     return opening;
   }
+
+  #create(id: string, by: SessionTransport, caller: Caller, toldTools: string): McpSession {
+    const { clock, log } = this.#parts;
+    const requests = new Map<RequestId, AbortController>();
+    const server = createServer(this.#parts, {
+      began: (requestId, abort) => void requests.set(requestId, abort),
+      ended(requestId) {
+        requests.delete(requestId);
+        session.lastSeenAt = clock.monotonic();
+      },
+      cancelled: (requestId) => settle(by, requestId),
+    });
+    server.onerror = (error) =>
+      log.debug("an MCP session's protocol error", { error: redact(error.message) });
+    const { workspaceId, actor } = caller;
+    const session: McpSession = {
+      ...{ id, workspaceId, actor, server, by, caller, requests, toldTools },
+      lastSeenAt: clock.monotonic(),
+      streams: 0,
+      hadStream: false,
+      hadBatch: false,
+    };
+    this.#sessions.guard(session);
+    return session;
+  }
+
+  #serve(session: McpSession): void {
+    this.#sessions.add(session);
+    // Also called if the client disconnects or the transport closes on its own.
+    session.server.onclose = () => this.#sessions.end(session);
+  }
+}
+
+/**
+ * Opens a transport for a session whose client has already been greeted, perhaps by another node. The oldest version of
+ * Streamable HTTP is enough: neither transport nor server depends on it later. This server asks its clients for nothing,
+ * so it needs to know neither their names nor what they can do.
+ */
+async function handshake({ transport, events }: StreamableTransport): Promise<void> {
+  const hello = {
+    jsonrpc: "2.0",
+    id: 0,
+    method: "initialize",
+    params: {
+      protocolVersion: "2025-03-26",
+      capabilities: {},
+      clientInfo: { name: "gatehouse", version: VERSION },
+    },
+  };
+  const headers = { accept: "application/json, text/event-stream", "content-type": "application/json" };
+  const request = new Request("http://localhost/", { method: "POST", headers });
+  const response = await transport.handleRequest(request, { parsedBody: hello });
+  // The transport is ready once it has sent all of its answer.
+  await response.text();
+  if (!response.ok) throw new Error("the transport refused its own handshake");
+  events.forget();
 }
 
 /**

@@ -10,6 +10,7 @@ import type { LoopGuard } from "../gate/loops.ts";
 import type { TaskService } from "../tasks/service.ts";
 import type { Vault } from "../vault/vault.ts";
 import type { Fixtures } from "./fixtures.ts";
+import type { SessionStore } from "./session-store.ts";
 
 /** A place for one open stream. */
 export interface McpStreamPlace {
@@ -38,6 +39,8 @@ export interface McpParts {
   readonly agents: Agents;
   readonly tokens: Pick<Tokens, "changed">;
   readonly tasks: Pick<TaskService, "dispatch" | "get" | "read" | "cancel">;
+  /** Null if there is only one node, which keeps its sessions in memory. */
+  readonly sessionStore: SessionStore | null;
   readonly vault: Pick<Vault, "find" | "list" | "text">;
   /** The open streams, including those of REST. `take` throws Problem 429. */
   readonly streams: { take(workspaceId: number): McpStreamPlace };

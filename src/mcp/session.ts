@@ -12,13 +12,15 @@ export const CANCELLED = "cancelled" satisfies AbortReason;
 /** The session has ended: the client has left, its token is no longer valid, or the process stops. */
 export const GONE = "gone" satisfies AbortReason;
 
+export interface StreamableTransport {
+  readonly kind: "streamable";
+  readonly transport: WebStandardStreamableHTTPServerTransport;
+  readonly events: SessionEvents;
+}
+
 /** The transport of a session's messages. */
 export type SessionTransport =
-  | {
-      readonly kind: "streamable";
-      readonly transport: WebStandardStreamableHTTPServerTransport;
-      readonly events: SessionEvents;
-    }
+  | StreamableTransport
   | { readonly kind: "sse"; readonly transport: SseTransport };
 
 /**
@@ -46,4 +48,16 @@ export interface McpSession {
   hadBatch: boolean;
   /** The digest of the tool list as the client last knew it: when the session began, or at the last notification. */
   toldTools: string;
+}
+
+/** Whether a session MUST be kept, however long ago its last request was. */
+export function isInUse({ streams, requests }: McpSession): boolean {
+  return streams > 0 || requests.size > 0;
+}
+
+/** Cancels a request whose cancellation another node has received. */
+export function cancelRequest({ requests, by }: McpSession, requestId: RequestId): void {
+  requests.get(requestId)?.abort(CANCELLED);
+  // The SDK stops waiting for its handler.
+  by.transport.onmessage?.({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId } });
 }

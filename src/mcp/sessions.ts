@@ -1,22 +1,18 @@
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { Caller } from "../access/caller.ts";
 import { type Clock, every } from "../base/clock.ts";
-import { Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { GONE, type McpSession } from "./session.ts";
+import { GONE, isInUse, type McpSession } from "./session.ts";
+import {
+  IDLE_MS,
+  LOST_MS,
+  SESSIONS_PER_NODE,
+  SESSIONS_PER_WORKSPACE,
+  tooManySessions,
+} from "./session-limits.ts";
+import type { SessionStore } from "./session-store.ts";
 
-/** Each session takes about 20 KiB, plus up to 256 KiB of events. */
-const PER_WORKSPACE = 2_000;
-const PER_NODE = 10_000;
-/**
- * How long a session without requests and open streams is kept. A client that returns later gets 404 and starts a new
- * session.
- */
-const IDLE_MS = 30 * 60_000;
-/** How long a session that lost its stream is kept. */
-const LOST_MS = 5 * 60_000;
 const SWEEP_MS = 15_000;
-const RETRY_SECONDS = 30;
 
 /** The longest timer. Tokens expire by the wall clock, which may be changed while a timer runs. */
 const LONGEST_WAIT_MS = 3_600_000;
@@ -24,14 +20,20 @@ const LONGEST_WAIT_MS = 3_600_000;
 export interface SessionsParts {
   readonly clock: Clock;
   readonly log: Log;
+  /** Null if there is only one node. */
+  readonly store: SessionStore | null;
   /** When the rights of a session's caller end, in milliseconds since the Unix epoch. May be in the past. */
   rightsEnd(session: McpSession): number | Promise<number>;
 }
 
-/** The open sessions, kept only in memory: a restart ends them, and clients start new ones. */
+/**
+ * The sessions that this node serves. Without a store that nodes share, they are only in memory: a restart ends them, and
+ * clients start new ones. With one, a session is released here without ending, and opened again when it is needed.
+ */
 export class McpSessions {
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #store: SessionStore | null;
   readonly #rightsEnd: SessionsParts["rightsEnd"];
   readonly #byId = new Map<string, McpSession>();
   readonly #held = new Map<number, number>();
@@ -45,7 +47,9 @@ export class McpSessions {
   constructor(parts: SessionsParts) {
     this.#clock = parts.clock;
     this.#log = parts.log;
+    this.#store = parts.store;
     this.#rightsEnd = parts.rightsEnd;
+    parts.store?.listen({ ended: (session) => void this.#close(session) });
     this.#endSweeps = every(parts.clock, SWEEP_MS, () => this.#sweep());
   }
 
@@ -71,17 +75,13 @@ export class McpSessions {
    */
   makeRoom(workspaceId: number): void {
     const wanted = (this.#held.get(workspaceId) ?? 0) + 1;
-    const isFull = wanted > PER_WORKSPACE;
-    if (!isFull && this.#byId.size < PER_NODE) return;
+    const isFull = wanted > SESSIONS_PER_WORKSPACE;
+    if (!isFull && this.#byId.size < SESSIONS_PER_NODE) return;
     const workspaces = this.#held.size + (wanted === 1 ? 1 : 0);
-    const isEntitled = !isFull && wanted <= PER_NODE / workspaces;
+    const isEntitled = !isFull && wanted <= SESSIONS_PER_NODE / workspaces;
     const ending = this.#idlest(isFull ? workspaceId : this.#withMost(), isEntitled);
-    if (!ending) {
-      throw new Problem("rate_limited", "Too many MCP sessions are open, and all are in use. Retry later.", {
-        headers: { "Retry-After": String(RETRY_SECONDS) },
-      });
-    }
-    this.end(ending);
+    if (!ending) throw tooManySessions();
+    this.#release(ending);
   }
 
   #withMost(): number {
@@ -109,6 +109,7 @@ export class McpSessions {
   add(session: McpSession): void {
     this.#byId.set(session.id, session);
     this.#held.set(session.workspaceId, (this.#held.get(session.workspaceId) ?? 0) + 1);
+    if (isStored(session)) this.#store?.attach(session);
     this.#watch(session);
   }
 
@@ -135,9 +136,20 @@ export class McpSessions {
     };
   }
 
-  /** Removes a session, aborts its requests and closes its streams. */
+  /** Ends a session: aborts its requests and closes its streams. It ends on all nodes. */
   end(session: McpSession): void {
-    if (!this.#byId.delete(session.id)) return;
+    if (this.#close(session) && isStored(session)) this.#store?.remove(session);
+  }
+
+  /** Frees what the session takes here. Other nodes may still serve it. */
+  #release(session: McpSession): void {
+    if (!this.#store || !isStored(session)) this.end(session);
+    else if (this.#close(session)) this.#store.detach(session);
+  }
+
+  /** @returns whether the session was open here */
+  #close(session: McpSession): boolean {
+    if (!this.#byId.delete(session.id)) return false;
     const left = (this.#held.get(session.workspaceId) ?? 1) - 1;
     if (left === 0) this.#held.delete(session.workspaceId);
     else this.#held.set(session.workspaceId, left);
@@ -146,6 +158,7 @@ export class McpSessions {
     session.by.transport.close().catch((error: unknown) => {
       this.#log.warn("an MCP session did not close cleanly", { error });
     });
+    return true;
   }
 
   /**
@@ -165,12 +178,13 @@ export class McpSessions {
     });
   }
 
-  /** Ends all sessions. */
+  /** Releases all sessions. */
   async stop(): Promise<void> {
     this.#endSweeps();
     this.#cancelTimer();
-    for (const session of [...this.#byId.values()]) this.end(session);
+    for (const session of [...this.#byId.values()]) this.#release(session);
     await this.#checking;
+    await this.#store?.stop();
   }
 
   #sweep(): void {
@@ -178,7 +192,7 @@ export class McpSessions {
     for (const session of [...this.#byId.values()]) {
       if (isInUse(session)) continue;
       const limit = session.hadStream ? LOST_MS : IDLE_MS;
-      if (now - session.lastSeenAt >= limit) this.end(session);
+      if (now - session.lastSeenAt >= limit) this.#release(session);
     }
     this.checkRights();
   }
@@ -219,6 +233,7 @@ export class McpSessions {
   }
 }
 
-function isInUse({ streams, requests }: McpSession): boolean {
-  return streams > 0 || requests.size > 0;
+/** The older transport's sessions end with their stream, which is on this node. */
+function isStored({ by }: McpSession): boolean {
+  return by.kind === "streamable";
 }

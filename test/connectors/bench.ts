@@ -130,6 +130,8 @@ export async function openConnectorBench(): Promise<ConnectorBench> {
       open: (_workspaceId, name, sealed) =>
         JSON.parse(Buffer.from(unseal(key, sealed, name)).toString()) as ConnectorDefinition,
     },
+    isShared: false,
+    announce() {},
     admit: (definition) => definition,
     check: async () => {},
     openSource(name, _definition, { toolsChanged }) {

@@ -217,6 +217,7 @@ describe("when a node has its maximum number of sessions, from five workspaces",
     const sessions = new McpSessions({
       clock: sessionClock,
       log: silentLog,
+      store: null,
       rightsEnd: () => Number.POSITIVE_INFINITY,
     });
     const server = new Server({ name: "tests", version: "1" });

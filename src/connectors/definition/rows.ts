@@ -24,6 +24,19 @@ const COLUMNS =
 export interface LoadedConnector {
   readonly stored: StoredConnector;
   readonly isIntact: boolean;
+  /** See `ConnectorMarks`. */
+  readonly seal: string | null;
+}
+
+/** By which a connector's row is compared, without its definition and tools. */
+export interface ConnectorMarks extends Pick<StoredConnector, "id" | "name" | "status" | "error"> {
+  /** The row's seal, which covers its definition and tools. Null if it has none. */
+  readonly seal: string | null;
+}
+
+/** The stored result of a listing. Its tools are text, because it is only compared. */
+export interface StoredListing extends Pick<StoredConnector, "status" | "error"> {
+  readonly tools: string;
 }
 
 /** A workspace's connectors, oldest first. Yielded one at a time: each may have megabytes of tools and definition. */
@@ -35,13 +48,33 @@ export async function* loadConnectors(sql: Sql, workspaceId: number): AsyncGener
   }
 }
 
-async function loadConnector(
+export async function loadConnector(
   sql: Sql,
   { workspaceId, id }: Pick<StoredConnector, "workspaceId" | "id">,
 ): Promise<LoadedConnector | undefined> {
   const find = `SELECT ${COLUMNS} FROM connectors WHERE workspace_id = $1 AND id = $2`;
   const row = await sql.get<ConnectorRow>(find, [workspaceId, id]);
-  return row && { stored: fromRow(row), isIntact: sql.seals.fits("connectors", row) };
+  return row && { stored: fromRow(row), isIntact: sql.seals.fits("connectors", row), seal: textOf(row.seal) };
+}
+
+/** The marks of a workspace's connectors, or of the one with this name. */
+export async function storedMarks(sql: Sql, workspaceId: number, name?: string): Promise<ConnectorMarks[]> {
+  const find = "SELECT id, name, status, error, seal FROM connectors WHERE workspace_id = $1";
+  type Row = Pick<ConnectorRow, "id" | "name" | "status" | "error" | "seal">;
+  const rows =
+    name === undefined
+      ? await sql.all<Row>(find, [workspaceId])
+      : await sql.all<Row>(`${find} AND name = $2`, [workspaceId, name]);
+  return rows.map((row) => ({ ...row, seal: textOf(row.seal) }));
+}
+
+/** Undefined if the connector was removed. */
+export function storedListing(
+  sql: Sql,
+  { workspaceId, id }: Pick<StoredConnector, "workspaceId" | "id">,
+): Promise<StoredListing | undefined> {
+  const find = "SELECT status, error, tools FROM connectors WHERE workspace_id = $1 AND id = $2";
+  return sql.get<StoredListing>(find, [workspaceId, id]);
 }
 
 /** A connector's encrypted definition. Undefined if the connector was removed. */
@@ -141,4 +174,8 @@ function fromRow(row: ConnectorRow): StoredConnector {
     authorisedBy: row.authorised_by,
     authorisedAt: row.authorised_at,
   };
+}
+
+function textOf(seal: Uint8Array | null): string | null {
+  return seal === null ? null : seal.toHex();
 }

@@ -33,39 +33,43 @@ export class StoredDefinition {
 
   /** The OpenAPI document, or its URL. @throws ConnectorError if the connector was removed */
   async readSpec(): Promise<string> {
-    const definition = await this.#read();
+    const { definition } = await this.#read();
     if (definition.kind !== "openapi") throw new Error("only OpenAPI connectors have a document");
     return specText(definition.spec);
   }
 
   /**
-   * Stores the origin that may receive the connector's `auth`. @throws ConnectorError if the connector was removed
+   * Stores the origin that may receive the connector's `auth`, unless another node has stored it already.
+   * @returns the encrypted definition that is stored now
+   * @throws ConnectorError if the connector was removed, or another origin is stored
    */
-  async pinOrigin(authOrigin: string): Promise<void> {
-    const definition = await this.#read();
-    if (definition.kind !== "openapi") return;
-    const { workspaceId, id, name } = this.#connector;
-    const sealed = this.#definitions.seal(workspaceId, name, { ...definition, authOrigin });
-    const changed = await this.#db.tx(
-      null,
-      (tx) =>
-        tx.seals.change(tx, "connectors", { id }, () =>
-          tx.run("UPDATE connectors SET definition = $3 WHERE workspace_id = $1 AND id = $2", [
-            workspaceId,
-            id,
-            sealed,
-          ]),
-        ),
-      { turnOf: workspaceId },
-    );
-    if (changed === 0) throw removed(name);
+  async pinOrigin(authOrigin: string): Promise<Uint8Array> {
+    for (;;) {
+      const { definition, sealed } = await this.#read();
+      if (definition.kind !== "openapi" || definition.authOrigin === authOrigin) return sealed;
+      if (definition.authOrigin !== undefined) throw otherOrigin(this.#connector.name, definition.authOrigin);
+      const { workspaceId, id, name } = this.#connector;
+      const pinned = this.#definitions.seal(workspaceId, name, { ...definition, authOrigin });
+      const changed = await this.#db.tx(
+        null,
+        (tx) =>
+          tx.seals.change(tx, "connectors", { id }, () =>
+            tx.run(
+              "UPDATE connectors SET definition = $3 WHERE workspace_id = $1 AND id = $2 AND definition = $4",
+              [workspaceId, id, pinned, sealed],
+            ),
+          ),
+        { turnOf: workspaceId },
+      );
+      if (changed > 0) return pinned;
+    }
   }
 
-  async #read(): Promise<ConnectorDefinition> {
+  async #read(): Promise<{ readonly definition: ConnectorDefinition; readonly sealed: Uint8Array }> {
     const { workspaceId, name } = this.#connector;
     const sealed = await readDefinition(this.#db, this.#connector);
     if (!sealed) throw removed(name);
-    return this.#definitions.open(workspaceId, name, sealed);
+    return { definition: this.#definitions.open(workspaceId, name, sealed), sealed };
   }
 }
 
@@ -76,4 +80,9 @@ export function specText(spec: Extract<ConnectorDefinition, { kind: "openapi" }>
 
 function removed(name: string): ConnectorError {
   return new ConnectorError("unavailable", `The connector ${name} was removed.`);
+}
+
+function otherOrigin(name: string, origin: string): ConnectorError {
+  const words = `The auth of the connector ${name} was authorised only for ${origin}. To send it to another server, remove the connector and create it again.`;
+  return new ConnectorError("invalid_answer", words);
 }

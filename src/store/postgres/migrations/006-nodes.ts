@@ -121,5 +121,17 @@ CREATE TABLE vault_claims (
   document_key BIGINT PRIMARY KEY REFERENCES vault_documents (key) ON DELETE CASCADE,
   node_id TEXT COLLATE "C" NOT NULL
 );
+-- Sessions of MCP's Streamable HTTP. Their ids are secrets, so only hashes are stored.
+CREATE TABLE mcp_sessions (
+  workspace_id BIGINT NOT NULL REFERENCES workspaces (id),
+  id_hash TEXT COLLATE "C" NOT NULL,
+  actor TEXT COLLATE "C" NOT NULL,
+  told_tools TEXT COLLATE "C" NOT NULL,
+  used_at BIGINT NOT NULL,
+  had_stream BOOLEAN NOT NULL,
+  PRIMARY KEY (workspace_id, id_hash)
+);
+CREATE INDEX mcp_sessions_by_use ON mcp_sessions (workspace_id, used_at);
+CREATE INDEX mcp_sessions_by_age ON mcp_sessions (had_stream, used_at);
 `,
 };
