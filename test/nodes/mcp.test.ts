@@ -1,9 +1,25 @@
 /** Sessions of MCP whose requests arrive at any node. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Client, connect, hello, openStream, post, postOpen, request } from "../mcp/support.ts";
+import { Client as SdkClient } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import {
+  addConnector,
+  type Client,
+  connect,
+  hello,
+  isMessage,
+  openStream,
+  post,
+  postOpen,
+  request,
+  watch,
+} from "../mcp/support.ts";
 import type { TestGateway } from "../support/gateway.ts";
 import { startNodes, type TestNodes } from "../support/nodes.ts";
 import { missingPostgres } from "../support/postgres/database.ts";
+import { type ScriptedMcp, startScriptedMcp, text } from "../support/scripted-mcp.ts";
 import { until } from "../support/until.ts";
 
 const YAML = "limits: { requests_per_minute: 1000000 }\n";
@@ -92,4 +108,128 @@ describe.skipIf(missingPostgres !== undefined)("a session of MCP, over two nodes
     await older.saw((event) => event.data.includes("protocolVersion"));
     older.leave();
   });
+
+  describe("with an upstream", () => {
+    let upstream: ScriptedMcp;
+    let client: Client;
+    const calling = (which: string) => request("tools/call", { name: "up__slow", arguments: { which } });
+    const opened = (node: TestGateway, body: unknown) =>
+      postOpen(node, body, {
+        headers: { "mcp-session-id": client.id, "mcp-protocol-version": client.version },
+      });
+
+    beforeAll(async () => {
+      upstream = startScriptedMcp(["slow"]);
+      await addConnector(a, "up", upstream.url);
+      client = await connect(a);
+      await until(async () => (await listed(b)).includes("up__slow"));
+    });
+    afterAll(async () => {
+      await client.end();
+      await upstream.close();
+    });
+
+    async function listed(node: TestGateway): Promise<string[]> {
+      const { last } = await at(node, client).post(request("tools/list"));
+      return last.result.tools.map(({ name }: { name: string }) => name);
+    }
+
+    test("a call on one node is cancelled on the other, by ids of any length", async () => {
+      upstream.answer(() => new Promise(() => {}));
+      for (const id of [77_001, "7".repeat(5_000)]) {
+        const before = upstream.calls.length;
+        const stream = watch(await opened(a, { ...calling("cancelled"), id }));
+        await until(() => upstream.calls.length === before + 1);
+        const params = { requestId: id };
+        const told = await at(b, client).post({ jsonrpc: "2.0", method: "notifications/cancelled", params });
+        expect(told.status).toBe(202);
+        await stream.ended;
+        expect(stream.text()).toContain("The request was cancelled.");
+      }
+    });
+
+    test("a call is not cancelled by another session's message", async () => {
+      const answer = Promise.withResolvers<object>();
+      upstream.answer(() => answer.promise);
+      const before = upstream.calls.length;
+      const stream = watch(await opened(a, { ...calling("kept"), id: 77_002 }));
+      await until(() => upstream.calls.length === before + 1);
+      const other = await connect(b);
+      await other.tell("notifications/cancelled", { requestId: 77_002 });
+      await other.end();
+      answer.resolve(text("the answer"));
+      await stream.saw(({ data }) => data.includes("the answer"));
+      upstream.answer(() => text("done"));
+    });
+
+    test("the stream on one node reports what was changed on the other, and moves", async () => {
+      const changed = isMessage("notifications/tools/list_changed");
+      const first = await client.listen();
+      upstream.list(["slow", "more"]);
+      expect((await b.call("POST", "/v1/connectors/up/refresh")).status).toBe(200);
+      await first.saw(changed);
+      // A client that opens its stream elsewhere has left the first one, even if nobody has noticed.
+      const headers = new Headers({
+        ...{ authorization: `Bearer ${b.admin}`, accept: "text/event-stream" },
+        ...{ "mcp-session-id": client.id, "mcp-protocol-version": client.version },
+      });
+      const second = await openStream(b, "/mcp", headers);
+      await first.ended;
+      upstream.list(["slow"]);
+      expect((await a.call("POST", "/v1/connectors/up/refresh")).status).toBe(200);
+      await second.saw(changed);
+      expect(first.events.filter(changed)).toHaveLength(1);
+      second.leave();
+      await second.ended;
+    });
+  });
+
+  test("serves the SDK's client, each of whose requests arrives at another node", async () => {
+    const upstream = startScriptedMcp(["slow"]);
+    await addConnector(b, "sdk", upstream.url);
+    let requests = 0;
+    const transport = new StreamableHTTPClientTransport(new URL(`${a.url}/mcp`), {
+      requestInit: { headers: { authorization: `Bearer ${a.admin}` } },
+      fetch: (url, init) => {
+        requests += 1;
+        return fetch(new URL(new URL(url).pathname, requests % 2 === 1 ? a.url : b.url), init);
+      },
+    });
+    const client = new SdkClient({ name: "tests", version: "1" });
+    let changes = 0;
+    client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
+      changes += 1;
+    });
+    await client.connect(transport as Transport);
+    for (let round = 0; round < 4; round++) {
+      const { tools } = await client.listTools();
+      expect(tools.map(({ name }) => name)).toContain("sdk__slow");
+      const answer = await client.callTool({ name: "sdk__slow", arguments: { round } });
+      expect(answer.isError ?? false).toBe(false);
+      await client.ping();
+    }
+    expect(upstream.calls.map(({ input }) => input.round)).toEqual([0, 1, 2, 3]);
+    upstream.answer(() => new Promise(() => {}));
+    const abort = new AbortController();
+    const cancelled = client
+      .callTool({ name: "sdk__slow", arguments: {} }, undefined, { signal: abort.signal })
+      .catch(() => "cancelled");
+    await until(() => upstream.calls.length === 5);
+    abort.abort();
+    expect(await cancelled).toBe("cancelled");
+    await until(() => upstream.heard.includes("notifications/cancelled"));
+    upstream.list([]);
+    await a.call("POST", "/v1/connectors/sdk/refresh");
+    await until(() => changes > 0);
+    await transport.terminateSession();
+    await client.close();
+    for (const node of [a, b]) await until(async () => (await sessionsOn(node)) === 0);
+    await a.call("DELETE", "/v1/connectors/sdk");
+    await upstream.close();
+  });
+
+  async function sessionsOn(node: TestGateway): Promise<number> {
+    const { body } = await node.call("GET", "/metrics");
+    return Number(/^gatehouse_mcp_sessions (\d+)$/m.exec(body)?.[1]);
+  }
 });
