@@ -58,7 +58,7 @@ export async function spentThisMonth(
   const month = monthOf(now);
   const row = await sql.get<{ credits: number }>(
     // As floating-point numbers, which are exact up to the greatest amount: a sum of integers fails if it is too large.
-    "SELECT COALESCE(SUM(credits * 1.0), 0) AS credits FROM spending WHERE workspace_id = $1 AND day >= $2 AND day < $3",
+    "SELECT COALESCE(SUM(CAST(credits AS DOUBLE PRECISION)), 0) AS credits FROM spending WHERE workspace_id = $1 AND day >= $2 AND day < $3",
     [workspaceId, `${month}-00`, `${month}-99`],
   );
   return cappedMicros(row?.credits ?? 0);

@@ -161,14 +161,14 @@ async function agentsByCredits(
     // One range of the index per agent, in its order: nothing is sorted.
     db.all<{ id: number; name: string | null; credits: number | null }>(
       `SELECT known.id, known.name, (
-         SELECT SUM(credits * 1.0) FROM usage_slots
+         SELECT SUM(CAST(credits AS DOUBLE PRECISION)) FROM usage_slots
          WHERE workspace_id = $1 AND width = $2 AND agent_id = known.id AND slot >= $3 AND slot < $4
        ) AS credits
        FROM (SELECT id, name FROM agents WHERE workspace_id = $1 UNION ALL SELECT ${NO_AGENT}, NULL) AS known`,
       [workspaceId, width, from, to],
     ),
     db.all<{ id: number; credits: number }>(
-      `SELECT agent_id AS id, SUM(credits * 1.0) AS credits FROM usage_counts
+      `SELECT agent_id AS id, SUM(CAST(credits AS DOUBLE PRECISION)) AS credits FROM usage_counts
        WHERE workspace_id = $1 AND slot >= $2 AND slot < $3 AND kind <> 'client' GROUP BY agent_id`,
       [workspaceId, from, to],
     ),
