@@ -84,6 +84,7 @@ export async function openWork(
     estimates,
     ...{ db, ledger, lists, faults, histories, budgets, workspaces, agents, tokens, modelGateway, notices },
     ...{ clock, ids, log, forgetting, vault, direct, tools: tools.registry },
+    leases: nodes.leases,
     nodeCeiling: config.limits.runningTasksPerNode,
     queueLimit: config.limits.queuedTasks,
     payloadDays: config.ledger.payloadDays,

@@ -1,6 +1,8 @@
 import type { DirectCallRecords } from "../gate/direct/open.ts";
+import type { LedgerHistories } from "../gate/ledger-histories.ts";
 import type { LimitNotices } from "../gate/notices.ts";
 import type { LedgerFaults } from "../ledger/faults.ts";
+import type { Leases } from "../nodes/leases.ts";
 import type { Forgetting } from "../store/forgetting.ts";
 import { CallAnswers } from "./approvals/answers.ts";
 import { TaskCalls } from "./approvals/calls.ts";
@@ -16,7 +18,9 @@ import { TaskService } from "./service.ts";
 import { TaskSignals } from "./signals.ts";
 
 export interface OpenTasksParts
-  extends Omit<TaskParts, "approvals" | "hub" | "answers" | "conversations" | "signals"> {
+  extends Omit<TaskParts, "approvals" | "hub" | "answers" | "conversations" | "signals" | "histories"> {
+  readonly histories: Pick<LedgerHistories, "of" | "catchUp" | "taken">;
+  readonly leases: Leases;
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   readonly faults: LedgerFaults;
@@ -81,12 +85,14 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
       clock,
       log,
       signals,
+      leases: parts.leases,
     }),
     eraser: new PayloadEraser({
       ...{ db, ledger, lists, histories, running, approvals, hub, forgetting, signals },
     }),
     expiry: new PayloadExpiry({
       ...{ db, ledger, lists, faults, histories, hub, forgetting, clock, log, workspaces, signals },
+      leases: parts.leases,
       days: parts.payloadDays,
     }),
   };
