@@ -4,6 +4,8 @@ import type { DirectoryVerification } from "../../src/ledger/verify/directory.ts
 import { verifySharedStore } from "../../src/ledger/verify/shared-store.ts";
 import { tools } from "../../src/ledger/verify/tools.ts";
 import { Snapshots } from "../../src/store/postgres/snapshots.ts";
+import { requireMasterKey, type SecretKey } from "../../src/store/secret-key.ts";
+import { MASTER_KEY } from "../support/gateway.ts";
 import { startNodes, type TestNodes } from "../support/nodes.ts";
 import { missingPostgres } from "../support/postgres/database.ts";
 
@@ -39,7 +41,15 @@ describe.skipIf(missingPostgres !== undefined)("a store of two nodes", () => {
     const snapshots = new Snapshots({ url: started.database.url });
     try {
       const trust = { keys: [], checkpoints: [] };
-      return await verifySharedStore((work) => snapshots.read(work), { trust, workspace: null }, tools);
+      const secretKey: SecretKey = {
+        ...requireMasterKey(MASTER_KEY),
+        ...{ from: "setting", hasSealed: true, markSealed() {} },
+      };
+      return await verifySharedStore(
+        (work) => snapshots.read(work),
+        { trust, workspace: null, secretKey },
+        tools,
+      );
     } finally {
       await snapshots.close();
     }
@@ -53,6 +63,19 @@ describe.skipIf(missingPostgres !== undefined)("a store of two nodes", () => {
     expect(codesOf(result)).toEqual([]);
     expect(result.verdict).toBe("holds");
     expect(result.ledgers.map(({ workspace }) => workspace)).toEqual(["default"]);
+  });
+
+  test("is verified by the command, which tells apart an answer and none", async () => {
+    const run = (url: string) =>
+      Bun.spawn([process.execPath, "src/main.ts", "ledger", "verify", "--json", "--store", url], {
+        env: { ...process.env, GATEHOUSE_MASTER_KEY: MASTER_KEY },
+        stdout: "pipe",
+        stderr: "ignore",
+      });
+    const healthy = run(started.database.url);
+    expect(JSON.parse(await new Response(healthy.stdout).text()).verdict).toBe("holds");
+    expect(await healthy.exited).toBe(0);
+    expect(await run("postgres://nobody:x@127.0.0.1:1/none").exited).toBe(3);
   });
 
   test("names triggers that are disabled, and rights that were granted", async () => {
@@ -117,5 +140,10 @@ describe.skipIf(missingPostgres !== undefined)("a store of two nodes", () => {
       await restore();
     }
     expect(codesOf(await verify())).toEqual([]);
+  });
+
+  test("names a sealed row that was changed", async () => {
+    await started.database.query('UPDATE tokens SET scopes = \'["admin","x"]\'');
+    expect((await verify()).verdict).not.toBe("holds");
   });
 });

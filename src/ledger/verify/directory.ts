@@ -181,7 +181,7 @@ class DirectoryExamination {
     const heads = await this.#readHeads(database, keys, keyUse, origins);
     for (const workspace of workspaces) await this.#walk({ database, keys, heads }, workspace, origins);
     heads.conclude(this.#ledgers.map(({ report: ledger }) => ledger));
-    checkSealedRows(database, this.#request.secretKey, this.#report);
+    checkSealedRows(database, this.#request.secretKey, this.#report, !this.#request.shared);
     this.#checkKeys(stored);
     if (isBegun(workspaces, stored, heads)) this.#checkCreated(workspaces);
     else reportEmpty(keyUse, report);

@@ -6,15 +6,16 @@ import { copySharedStore } from "../../store/sqlite/shared-copy.ts";
 import type { VerifyTools } from "../proof/verification.ts";
 import { type DirectoryRequest, type DirectoryVerification, verifyDirectory } from "./directory.ts";
 
+/** Runs work that sees one state of the store. */
+export type ReadStore = <Result>(work: (sql: Pick<Sql, "all">) => Promise<Result>) => Promise<Result>;
+
 /**
  * Verifies the evidence in a store that nodes share, alongside running nodes and without one. One state of it is copied to a
  * temporary file that only this user can read, and verified like the file of a single node, together with what only such a
  * store has: the signed tails, and the protection of the ledgers' rows.
- *
- * @param read runs work that sees one state of the store
  */
 export async function verifySharedStore(
-  read: <Result>(work: (sql: Pick<Sql, "all">) => Promise<Result>) => Promise<Result>,
+  read: ReadStore,
   request: Omit<DirectoryRequest, "path" | "shared">,
   tools: VerifyTools,
 ): Promise<DirectoryVerification> {
