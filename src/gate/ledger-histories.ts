@@ -1,15 +1,21 @@
 import { OperatorError } from "../base/errors.ts";
-import type { Signal } from "../base/signal.ts";
+import { Signal } from "../base/signal.ts";
 import { type LedgerFaults, reportChanged } from "../ledger/faults.ts";
 import type { Ledger, LedgerGrowth } from "../ledger/ledger.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
 import { StoreUnavailable } from "../store/db.ts";
 import type { SealedRow } from "../store/seals/seals.ts";
-import { LedgerHistory, type LedgerHistoryParts } from "./ledger-history.ts";
+import { type HistoryEntry, LedgerHistory, type LedgerHistoryParts } from "./ledger-history.ts";
 
 type TokenColumn = "workspace_id" | "id" | "rotations";
 
-export interface LedgerHistoriesParts extends LedgerHistoryParts {
+export interface TakenEntry {
+  readonly workspaceId: number;
+  readonly seq: number;
+  readonly entry: HistoryEntry;
+}
+
+export interface LedgerHistoriesParts extends Omit<LedgerHistoryParts, "onTake"> {
   readonly ledger: Pick<Ledger, "appended">;
   /** Emits ledgers to which other nodes have appended. Absent if there are none. */
   readonly grownElsewhere?: Signal<LedgerGrowth>;
@@ -21,11 +27,15 @@ export interface LedgerHistoriesParts extends LedgerHistoryParts {
  * Work for which that is not enough calls `catchUp` first.
  */
 export class LedgerHistories {
-  readonly #parts: LedgerHistoriesParts;
+  /** Emits each entry that is taken into account, in the order of its ledger, whichever node appended it. */
+  readonly taken = new Signal<TakenEntry>();
+  readonly #parts: LedgerHistoriesParts & LedgerHistoryParts;
   readonly #histories = new Map<number, LedgerHistory>();
 
   constructor(parts: LedgerHistoriesParts) {
-    this.#parts = parts;
+    const onTake = (workspaceId: number, seq: number, entry: HistoryEntry) =>
+      this.taken.emit({ workspaceId, seq, entry });
+    this.#parts = { ...parts, onTake };
     parts.ledger.appended.listen(({ workspaceId, seq, draft }) => this.of(workspaceId).take(seq, draft));
     parts.grownElsewhere?.listen((grown) => void this.#follow(grown));
   }

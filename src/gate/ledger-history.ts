@@ -16,6 +16,8 @@ export interface LedgerHistoryParts {
   readonly acceptChanged: boolean;
   /** Whether other nodes append to the ledgers as well. */
   readonly isShared?: boolean;
+  /** Called with each entry that a history takes into account. MUST NOT throw. */
+  readonly onTake?: (workspaceId: number, seq: number, entry: HistoryEntry) => void;
 }
 
 /**
@@ -31,10 +33,12 @@ const MEANT =
 const CALLS: ReadonlySet<string | undefined> = new Set(["tool.call", "model.call", "model.count"]);
 
 /** The contents of an entry, as stored or as appended. */
-type HistoryEntry = {
+export type HistoryEntry = {
   readonly [Field in "phase" | "action" | "outcome" | "actor" | "task" | "ref" | "detail"]?:
     | ParsedEntry[Field]
     | undefined;
+} & {
+  readonly requestId?: string | undefined;
 };
 
 /**
@@ -122,7 +126,7 @@ export class LedgerHistory {
       const block = blockOf(this.#covered + 1);
       try {
         for (const { seq, bytes } of await reader.block(block)) {
-          if (seq > this.#covered) this.take(seq, MEANT.test(bytes) ? parsedEntry(bytes) : {});
+          if (seq > this.#covered) this.take(seq, MEANT.test(bytes) ? historyEntry(bytes) : {});
         }
       } catch (error) {
         if (!acceptChanged || !(error instanceof LedgerChanged)) throw error;
@@ -227,6 +231,7 @@ export class LedgerHistory {
     if (seq !== this.#covered + 1) return;
     this.#covered = seq;
     this.#add(seq, entry);
+    this.#parts.onTake?.(this.#workspaceId, seq, entry);
   }
 
   #add(seq: number, { phase, action, actor, outcome, task, ref, detail }: HistoryEntry): void {
@@ -342,4 +347,9 @@ export class LedgerHistory {
   get #key(): string {
     return `ledger_history:${this.#workspaceId}`;
   }
+}
+
+function historyEntry(bytes: string): HistoryEntry {
+  const entry = parsedEntry(bytes);
+  return { ...entry, requestId: entry.request_id };
 }

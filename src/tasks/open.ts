@@ -1,4 +1,5 @@
 import type { DirectCallRecords } from "../gate/direct/open.ts";
+import type { LedgerHistories } from "../gate/ledger-histories.ts";
 import type { LimitNotices } from "../gate/notices.ts";
 import type { LedgerFaults } from "../ledger/faults.ts";
 import type { Nodes } from "../nodes/nodes.ts";
@@ -20,7 +21,11 @@ import { TaskService } from "./service.ts";
 import { TaskSignals } from "./signals.ts";
 
 export interface OpenTasksParts
-  extends Omit<TaskParts, "approvals" | "hub" | "claims" | "answers" | "conversations" | "signals"> {
+  extends Omit<
+    TaskParts,
+    "approvals" | "hub" | "claims" | "answers" | "conversations" | "signals" | "histories"
+  > {
+  readonly histories: Pick<LedgerHistories, "of" | "catchUp" | "taken">;
   /** The nodes that share the store. */
   readonly nodes: Nodes;
   readonly notices: LimitNotices;
@@ -96,12 +101,14 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
       clock,
       log,
       signals,
+      leases: nodes.leases,
     }),
     eraser: new PayloadEraser({
       ...{ db, ledger, lists, histories, running, approvals, hub, forgetting, signals },
     }),
     expiry: new PayloadExpiry({
       ...{ db, ledger, lists, faults, histories, hub, forgetting, clock, log, workspaces, signals },
+      leases: nodes.leases,
       days: parts.payloadDays,
     }),
   };

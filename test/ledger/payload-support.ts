@@ -3,6 +3,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { LedgerHistories } from "../../src/gate/ledger-histories.ts";
 import { readExpiry } from "../../src/ledger/expiry.ts";
 import { NAMED_AT_ONCE, namesOf, parseErasure } from "../../src/ledger/proof/erasure.ts";
+import { localNodes } from "../../src/nodes/local-nodes.ts";
 import { type Db, type Sql, StoreUnavailable } from "../../src/store/db.ts";
 import { Forgetting } from "../../src/store/forgetting.ts";
 import { PayloadExpiry } from "../../src/tasks/erasure/payload-expiry.ts";
@@ -98,6 +99,7 @@ export function expiryOf(
     faults: { report: (_, { kind }) => void told.push(kind) },
     histories: new LedgerHistories({ db, heads, ledger, log: silentLog, acceptChanged: false }),
     signals: new TaskSignals(),
+    leases: localNodes("node_1", clock).leases,
     hub: new EventHub(db),
     forgetting: new Forgetting({ files: db, clock, log: silentLog }),
     clock,

@@ -10,9 +10,12 @@ import type { TrustAnchors, Verdict } from "../../ledger/proof/verification.ts";
 import { verifyBundle } from "../../ledger/verify/bundle/verify.ts";
 import { type DirectoryVerification, verifyDirectory } from "../../ledger/verify/directory.ts";
 import { parseKeys } from "../../ledger/verify/keyring.ts";
+import { type ReadStore, verifySharedStore } from "../../ledger/verify/shared-store.ts";
 import { bundleTools, tools } from "../../ledger/verify/tools.ts";
+import { StoreUnavailable } from "../../store/db.ts";
 import { databasePath } from "../../store/directory.ts";
-import { findSecretKey, type SecretKey } from "../../store/secret-key.ts";
+import { Snapshots } from "../../store/postgres/snapshots.ts";
+import { findSecretKey, requireMasterKey, type SecretKey } from "../../store/secret-key.ts";
 import { printJson } from "../output.ts";
 import { readCheckpointFile } from "./read-checkpoints.ts";
 import { printVerification } from "./verification-view.ts";
@@ -20,6 +23,7 @@ import { printVerification } from "./verification-view.ts";
 export interface VerifyOptions {
   readonly data?: string;
   readonly bundle?: string;
+  readonly store?: string;
   readonly key?: string;
   readonly checkpoint?: string;
   readonly workspace?: string;
@@ -29,6 +33,7 @@ export interface VerifyOptions {
 const EXIT_CODES: Readonly<Record<Verdict, 0 | 1 | 3>> = { holds: 0, tampered: 1, undecided: 3 };
 const WRONG_USAGE = 2;
 const VARIABLE = "GATEHOUSE_DATA";
+const MASTER_KEY = "GATEHOUSE_MASTER_KEY";
 const KEY_FILE_LIMIT = 64 * 1024;
 
 /**
@@ -40,14 +45,19 @@ export async function verifyLedger(options: VerifyOptions): Promise<void> {
   if (bundle !== undefined && (data !== undefined || workspace !== null)) {
     throw wrong("--bundle: a bundle has one workspace and no data directory: omit --data and --workspace");
   }
+  if (options.store !== undefined && (data !== undefined || bundle !== undefined)) {
+    throw wrong("--store: give only one of --store, --data and --bundle");
+  }
   const trust: TrustAnchors = {
     keys: options.key === undefined ? [] : readKeys(options.key),
     checkpoints: options.checkpoint === undefined ? [] : await readCheckpoints(options.checkpoint),
   };
   const result =
-    bundle === undefined
-      ? await verifyData(databaseOf(data), trust, workspace)
-      : await verifyBundle(bundleFile(bundle), trust, bundleTools);
+    options.store !== undefined
+      ? await verifyStore(options.store, trust, workspace)
+      : bundle === undefined
+        ? await verifyData(databaseOf(data), trust, workspace)
+        : await verifyBundle(bundleFile(bundle), trust, bundleTools);
   if (json) printJson(result);
   else printVerification(result, trust.keys.length === 0 && trust.checkpoints.length === 0);
   process.exitCode = EXIT_CODES[result.verdict];
@@ -59,6 +69,36 @@ function verifyData(
   workspace: string | null,
 ): Promise<DirectoryVerification> {
   return verifyDirectory({ path, trust, workspace, secretKey: keyBeside(path) }, tools);
+}
+
+/** @throws OperatorError if the database cannot be read */
+async function verifyStore(
+  url: string,
+  trust: TrustAnchors,
+  workspace: string | null,
+): Promise<DirectoryVerification> {
+  const snapshots = new Snapshots({ url });
+  try {
+    const read: ReadStore = (work) => snapshots.read(work);
+    return await verifySharedStore(read, { trust, workspace, secretKey: masterKeyOf() }, tools);
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    throw new OperatorError(
+      `the store cannot be read: ${error.message}`,
+      "check the URL, and that the server runs and can be reached",
+      3,
+    );
+  } finally {
+    await snapshots.close();
+  }
+}
+
+/** The key of the rows' seals, if `GATEHOUSE_MASTER_KEY` is set. */
+function masterKeyOf(): SecretKey | undefined {
+  const found = lookUp(process.env, readTextFile, MASTER_KEY);
+  if (found && "failure" in found) throw wrong(`${MASTER_KEY}: ${found.failure}`);
+  if (!found?.value) return undefined;
+  return { ...requireMasterKey(found.value), from: "setting", hasSealed: true, markSealed() {} };
 }
 
 /**

@@ -3,6 +3,7 @@ import { systemClock } from "../../base/clock.ts";
 import { OperatorError } from "../../base/errors.ts";
 import type { SecretKey } from "../../store/secret-key.ts";
 import { DatabaseUnreadable, openReadOnly, type ReadOnlyDatabase } from "../../store/sqlite/read-only.ts";
+import type { SharedCopy } from "../../store/sqlite/shared-copy.ts";
 import { readKeyUse } from "../keys/file.ts";
 import type { KeyUse } from "../keys/signing-key.ts";
 import type { SignedCheckpoint } from "../proof/checkpoint.ts";
@@ -22,6 +23,7 @@ import { readHeads, reportAge, type StoredHeads } from "./node-head.ts";
 import { counted, VerificationReport } from "./report.ts";
 import { checkSchema } from "./schema.ts";
 import { checkSealedRows } from "./sealed-rows.ts";
+import { reportCopy, sharedHeads } from "./shared-heads.ts";
 import {
   checkCreated,
   checkOrphans,
@@ -49,6 +51,8 @@ export interface DirectoryRequest {
   readonly workspace: string | null;
   /** The key of the rows' seals. Without it they are not checked. */
   readonly secretKey?: SecretKey | undefined;
+  /** If the file is a copy of a store that nodes share: what it has no place for. */
+  readonly shared?: SharedCopy | undefined;
 }
 
 /** The first schema with a tree, checkpoints and keys. */
@@ -163,6 +167,7 @@ class DirectoryExamination {
       );
     }
     checkIntegrity(database, report);
+    if (this.#request.shared) reportCopy(this.#request.shared, report);
     const { trust } = this.#request;
     const instance = database.get<{ value: string }>(
       "SELECT value FROM main.meta WHERE key = 'instance'",
@@ -176,7 +181,7 @@ class DirectoryExamination {
     const heads = await this.#readHeads(database, keys, keyUse, origins);
     for (const workspace of workspaces) await this.#walk({ database, keys, heads }, workspace, origins);
     heads.conclude(this.#ledgers.map(({ report: ledger }) => ledger));
-    checkSealedRows(database, this.#request.secretKey, this.#report);
+    checkSealedRows(database, this.#request.secretKey, this.#report, !this.#request.shared);
     this.#checkKeys(stored);
     if (isBegun(workspaces, stored, heads)) this.#checkCreated(workspaces);
     else reportEmpty(keyUse, report);
@@ -253,6 +258,8 @@ class DirectoryExamination {
     keyUse: KeyUse | null,
     origins: string,
   ): Promise<StoredHeads> {
+    const { shared } = this.#request;
+    if (shared) return Promise.resolve(sharedHeads(shared.tails));
     const origin = origins.replace(/\/$/, "");
     return readHeads({
       ...{ database, origin, tools: this.#tools, report: this.#report },

@@ -7,6 +7,7 @@ import { parseSignedHead } from "../proof/signed-head.ts";
 import type { VerifyTools } from "../proof/verification.ts";
 import type { StoredHeads } from "./node-head.ts";
 import { counted, span, type VerificationReport } from "./report.ts";
+import { sharedHead } from "./shared-heads.ts";
 
 /** The first schema whose commits sign the heads of the ledgers. */
 export const FIRST_WITH_HEADS = 13;
@@ -44,6 +45,8 @@ export async function readHead(parts: VerifiedHeadParts): Promise<VerifiedHead |
     return null;
   }
   try {
+    const edge = heads.edges?.get(workspaceId);
+    if (edge) return await sharedHead(parts, text, edge);
     return heads.areSingle ? await singleHead(parts, text) : headAmongAll(parts, text);
   } catch (error) {
     if (!(error instanceof NoteError)) throw error;

@@ -18,6 +18,8 @@ export interface StoredHeads {
   readonly signers: readonly VerifierKey[];
   /** Whether the directory predates signed heads, and no start has signed them yet. */
   readonly isUnsigned: boolean;
+  /** In a store that nodes share: by workspace number, the edge of the tree beside its head. */
+  readonly edges?: ReadonlyMap<number, Uint8Array>;
   /** Reports why no key has signed these heads together, unless a ledger's own report explains it. */
   conclude(ledgers: readonly VerificationReport[]): void;
 }

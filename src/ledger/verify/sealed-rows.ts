@@ -8,11 +8,15 @@ import { counted, type VerificationReport } from "./report.ts";
 export const FIRST_WITH_SEALS = 15;
 const LABEL = "Rows alongside the ledger";
 
-/** Checks the seals of all rows that carry authority. Without the key, only reports that they were not checked. */
+/**
+ * Checks the seals of all rows that carry authority. Without the key, only reports that they were not checked.
+ * @param namesKey whether the database names the key. A store that nodes share does not: its keys are sealed with it
+ */
 export function checkSealedRows(
   database: ReadOnlyDatabase,
   key: SecretKey | undefined,
   report: VerificationReport,
+  namesKey = true,
 ): void {
   if (database.schemaVersion < FIRST_WITH_SEALS) return;
   if (!key) {
@@ -22,7 +26,7 @@ export function checkSealedRows(
   const read: ReadRows = (sql) => database.rows(sql);
   const { intact, broken, brokenCount } = checkRows(read, new RowSeals(key.secret));
   const stored = database.get<{ value: string }>("SELECT value FROM main.meta WHERE key = 'seal_key'");
-  if (stored?.value !== Buffer.from(key.id).toString("hex")) {
+  if (namesKey && stored?.value !== Buffer.from(key.id).toString("hex")) {
     if (intact === 0 && !key.hasSealed) {
       report.fact(LABEL, "not checked: they were not sealed with the directory's secrets.key");
       return;

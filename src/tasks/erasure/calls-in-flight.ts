@@ -1,13 +1,11 @@
 import type { RunningCall, RunningCalls } from "../../gate/direct/running-calls.ts";
-import type { LedgerHistories } from "../../gate/ledger-histories.ts";
-import type { Appended, Ledger } from "../../ledger/ledger.ts";
+import type { LedgerHistories, TakenEntry } from "../../gate/ledger-histories.ts";
 import type { LedgerLists } from "../../ledger/reading/lists.ts";
 import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 
 export interface CallsInFlightParts {
-  readonly ledger: Pick<Ledger, "appended">;
   readonly lists: Pick<LedgerLists, "entries">;
-  readonly histories: Pick<LedgerHistories, "of">;
+  readonly histories: Pick<LedgerHistories, "of" | "catchUp" | "taken">;
   readonly running: Pick<RunningCalls, "requests" | "ended">;
 }
 
@@ -21,11 +19,16 @@ export interface AwaitedCalls {
 }
 
 /** The actions of calls that clients make outside of tasks. */
-const ACTIONS: ReadonlySet<string> = new Set(["tool.call", "model.call", "model.count", "response.dispatch"]);
+const ACTIONS: ReadonlySet<string | undefined> = new Set([
+  "tool.call",
+  "model.call",
+  "model.count",
+  "response.dispatch",
+]);
 
 /**
  * The calls outside of tasks that have no outcome in the ledger yet, and the requests that may still lead to another
- * attempt. MUST be closed.
+ * attempt. Calls of other nodes count as well, but not the pauses between their attempts. MUST be closed.
  */
 export class CallsInFlight {
   readonly #running: CallsInFlightParts["running"];
@@ -42,11 +45,11 @@ export class CallsInFlight {
   #isClosed = false;
   #wake = () => {};
 
-  private constructor({ ledger, running }: CallsInFlightParts, awaited: AwaitedCalls) {
+  private constructor({ histories, running }: CallsInFlightParts, awaited: AwaitedCalls) {
     this.#running = running;
     this.#awaited = awaited;
     this.#ignore = [
-      ledger.appended.listen((entry) => this.#take(entry)),
+      histories.taken.listen((entry) => this.#take(entry)),
       running.ended.listen((call) => this.#takeEnd(call)),
     ];
   }
@@ -54,6 +57,7 @@ export class CallsInFlight {
   /** @throws LedgerChanged */
   static async open(parts: CallsInFlightParts, awaited: AwaitedCalls): Promise<CallsInFlight> {
     const { workspaceId } = awaited;
+    await parts.histories.catchUp(workspaceId);
     const { openCalls, openResponses } = parts.histories.of(workspaceId);
     const seqs = [...openCalls, ...openResponses];
     const calls = new CallsInFlight(parts, awaited);
@@ -117,8 +121,8 @@ export class CallsInFlight {
     });
   }
 
-  #take({ workspaceId, seq, draft }: Appended): void {
-    const { action, phase, task, ref, requestId = "" } = draft;
+  #take({ workspaceId, seq, entry }: TakenEntry): void {
+    const { action, phase, task, ref, requestId = "" } = entry;
     if (workspaceId !== this.#awaited.workspaceId || task !== undefined || !ACTIONS.has(action)) return;
     if (phase === "intent") this.#intents.set(seq, requestId);
     if (phase !== "outcome" || ref === undefined) return;

@@ -1,3 +1,6 @@
+import type { EntryDraft } from "../../ledger/entry.ts";
+import type { LedgerLists } from "../../ledger/reading/lists.ts";
+import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import type { Db, Tx } from "../../store/db.ts";
 
 /** The erasure of all quotes of a deleted document from tasks and calls. Stored until it is complete. */
@@ -135,4 +138,22 @@ export class ErasureNote {
     const { quoting, continuing, requests } = this;
     return { key: this.key, value: JSON.stringify({ ...this.erasure, quoting, continuing, requests }) };
   }
+}
+
+/** The entry of the deletion, for a note that does not name it. 0 if it does not exist. */
+export async function findDeletion(
+  lists: Pick<LedgerLists, "read">,
+  { workspaceId, requestId }: DocumentErasure,
+): Promise<number> {
+  const all = { first: 1, last: Number.MAX_SAFE_INTEGER, order: "asc" } as const;
+  for await (const entries of lists.read(workspaceId, { action: "vault.delete" }, all)) {
+    const found = entries.find(({ bytes }) => parsedEntry(bytes).request_id === requestId);
+    if (found) return found.seq;
+  }
+  return 0;
+}
+
+/** The entry about an erasure of quotes. */
+export function draftOf({ actor, requestId }: DocumentErasure, outcome: "succeeded" | "pending"): EntryDraft {
+  return { phase: "single", action: "payload.erase", outcome, channel: "system", actor, requestId };
 }

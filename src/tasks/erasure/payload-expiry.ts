@@ -14,6 +14,7 @@ import type { LedgerFaults } from "../../ledger/faults.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { type LedgerLists, requireSigned } from "../../ledger/reading/lists.ts";
 import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
+import type { Leases } from "../../nodes/leases.ts";
 import { inListSql, listsOf } from "../../store/common-sql.ts";
 import type { Db, Tx } from "../../store/db.ts";
 import type { Forgetting } from "../../store/forgetting.ts";
@@ -26,6 +27,8 @@ import { deleteEventsOf } from "./response-events.ts";
 import { firstOpenResponse, forgetResponsesUpTo } from "./stored-responses.ts";
 
 const RUN_MS = 3_600_000;
+/** The lease of the node that erases by age. */
+const LEASE = "expiry";
 /** Tasks whose events are processed concurrently, sharing syncs. */
 const TASKS_AT_ONCE = 16;
 
@@ -35,7 +38,8 @@ export interface ExpiryParts {
   readonly ledger: Ledger;
   readonly lists: LedgerLists;
   readonly faults: Pick<LedgerFaults, "report">;
-  readonly histories: Pick<LedgerHistories, "of">;
+  readonly histories: Pick<LedgerHistories, "of" | "catchUp">;
+  readonly leases: Leases;
   readonly hub: EventHub;
   readonly forgetting: Forgetting;
   readonly clock: Clock;
@@ -49,7 +53,7 @@ export interface ExpiryParts {
  * Erases payloads by age, together with the texts in stored events, at the start and every hour. It erases the
  * payloads of a prefix of the ledger, so a single entry can record any number of them. Payloads after the dispatch of
  * an unfinished task or response remain. Texts in events are erased with the payload that contains the same text; a
- * model's text is erased with its task's last entry.
+ * model's text is erased with its task's last entry. One node at a time does it.
  */
 export class PayloadExpiry {
   readonly #parts: ExpiryParts;
@@ -63,8 +67,10 @@ export class PayloadExpiry {
 
   /** MUST follow the start of the tasks. */
   start(): void {
-    void this.run();
-    this.#end = every(this.#parts.clock, RUN_MS, () => void this.run());
+    this.#end = this.#parts.leases.hold(LEASE, () => {
+      void this.run();
+      return every(this.#parts.clock, RUN_MS, () => void this.run());
+    });
   }
 
   /** Resolves when nothing is being erased any more. The next start resumes an interrupted run. */
@@ -95,6 +101,7 @@ export class PayloadExpiry {
 
   async #expire(workspaceId: number): Promise<void> {
     const { db, ledger, lists, histories, clock, days, forgetting } = this.#parts;
+    await histories.catchUp(workspaceId);
     const expiry = await readExpiry(db, workspaceId);
     if (expiry.isChanged) this.#reportChanged(workspaceId, "was not written by this server");
     const { done, run: noted } = expiry;

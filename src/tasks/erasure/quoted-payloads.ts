@@ -1,13 +1,12 @@
-import type { Clock } from "../../base/clock.ts";
+import { type Clock, every } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { RunningCalls } from "../../gate/direct/running-calls.ts";
 import type { LedgerHistories } from "../../gate/ledger-histories.ts";
-import type { EntryDraft } from "../../ledger/entry.ts";
 import { erasePayloads } from "../../ledger/erase.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { ErasedPayload } from "../../ledger/proof/erasure.ts";
 import type { LedgerLists } from "../../ledger/reading/lists.ts";
-import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
+import type { Leases } from "../../nodes/leases.ts";
 import type { Db, Tx } from "../../store/db.ts";
 import type { Forgetting } from "../../store/forgetting.ts";
 import { type StoredRow, sealedColumns } from "../../store/seals/seals.ts";
@@ -17,19 +16,24 @@ import { findTask, lastSeq } from "../rows/tasks.ts";
 import type { TaskSignals } from "../signals.ts";
 import { CallsInFlight } from "./calls-in-flight.ts";
 import { eraseEvents } from "./erase-events.ts";
-import { type DocumentErasure, ErasureNote, storedErasures } from "./erasure-note.ts";
+import { type DocumentErasure, draftOf, ErasureNote, findDeletion, storedErasures } from "./erasure-note.ts";
 import { type QuotedTexts, QuoteSearch } from "./find-quotes.ts";
 import { QuotingEvents } from "./quoting-events.ts";
 import { eraseEventsWith } from "./stored-responses.ts";
 
 const RETRY_MS = 30_000;
+/** The lease of the node that resumes erasures. */
+const LEASE = "erasures";
+/** How often that node looks for erasures whose node may have died. It resumes each only once. */
+const RESUME_MS = 60_000;
 
 export interface QuotedPayloadsParts {
   readonly signals: Pick<TaskSignals, "responsesErased">;
   readonly db: Db;
   readonly ledger: Ledger;
   readonly lists: LedgerLists;
-  readonly histories: Pick<LedgerHistories, "of">;
+  readonly histories: Pick<LedgerHistories, "of" | "catchUp" | "taken">;
+  readonly leases: Leases;
   readonly running: Pick<RunningCalls, "requests" | "ended">;
   readonly hub: EventHub;
   readonly forgetting: Forgetting;
@@ -62,15 +66,23 @@ export class QuotedPayloads {
   /** The calls that erasures wait for. */
   readonly #awaited = new Set<CallsInFlight>();
   #cancelRetry: (() => void) | null = null;
+  #giveUp = () => {};
   #stopped = false;
 
   constructor(parts: QuotedPayloadsParts) {
     this.#parts = parts;
   }
 
-  /** Resumes erasures that an earlier process did not complete. MUST follow the start of the tasks. */
+  /**
+   * Resumes erasures that an earlier process or another node did not complete. One node at a time does it. If the node
+   * that began an erasure still lives, both do the same, and the ledger may record twice that quotes are pending. MUST
+   * follow the start of the tasks.
+   */
   start(): void {
-    this.#follow(this.#resume());
+    this.#giveUp = this.#parts.leases.hold(LEASE, () => {
+      this.#follow(this.#resume());
+      return every(this.#parts.clock, RESUME_MS, () => this.#follow(this.#resume()));
+    });
   }
 
   /**
@@ -79,6 +91,7 @@ export class QuotedPayloads {
    */
   async stop(): Promise<void> {
     this.#stopped = true;
+    this.#giveUp();
     this.#cancelRetry?.();
     for (const calls of this.#awaited) calls.close();
     await Promise.all(this.#following);
@@ -121,7 +134,7 @@ export class QuotedPayloads {
     this.#parts.log.warn("quotes of a deleted document will be erased later", { error });
     this.#cancelRetry ??= this.#parts.clock.after(RETRY_MS, () => {
       this.#cancelRetry = null;
-      this.start();
+      this.#follow(this.#resume());
     });
   }
 
@@ -143,7 +156,7 @@ export class QuotedPayloads {
     try {
       const { workspaceId } = erasure;
       const { ended, running } = await this.#begunTasks(erasure);
-      const before = erasure.deletionSeq ?? (await this.#findDeletion(erasure));
+      const before = erasure.deletionSeq ?? (await findDeletion(this.#parts.lists, erasure));
       // Tasks that still run are erased at their end.
       const tasks = new Map([...ended, ...running.map((id) => [id, 0] as const)]);
       const search = new QuoteSearch(this.#parts, erasure, 0, { before, tasks, whole: NONE });
@@ -190,16 +203,6 @@ export class QuotedPayloads {
       else ended.set(id, await lastSeq(db, task));
     }
     return { ended, running };
-  }
-
-  /** The entry of the deletion, for a note that does not name it. 0 if it does not exist. */
-  async #findDeletion({ workspaceId, requestId }: DocumentErasure): Promise<number> {
-    const all = { first: 1, last: Number.MAX_SAFE_INTEGER, order: "asc" } as const;
-    for await (const entries of this.#parts.lists.read(workspaceId, { action: "vault.delete" }, all)) {
-      const found = entries.find(({ bytes }) => parsedEntry(bytes).request_id === requestId);
-      if (found) return found.seq;
-    }
-    return 0;
   }
 
   /** @param eraseAnswers erases the answers that calls in flight still return */
@@ -380,10 +383,6 @@ export class QuotedPayloads {
     const detail = { document, running, calls };
     return ledger.record(workspaceId, { ...draftOf(erasure, "pending"), detail });
   }
-}
-
-function draftOf({ actor, requestId }: DocumentErasure, outcome: "succeeded" | "pending"): EntryDraft {
-  return { phase: "single", action: "payload.erase", outcome, channel: "system", actor, requestId };
 }
 
 function textsIn({ first, others }: QuotedTexts): readonly ErasedPayload[] {
