@@ -105,7 +105,9 @@ export class Writing {
 
   /** What has happened to a long document since its first slice: others may have given it up, or added spaces. */
   async #catchUp(tx: Tx, spaces: readonly Space[]): Promise<void> {
-    await this.#parts.claims.hold(tx, this.#content.key);
+    const { claims } = this.#parts;
+    await claims.hold(tx, this.#content.key);
+    claims.release(tx, this.#content.key);
     for (const space of spaces) {
       if (!this.#spaces.some(({ id }) => id === space.id)) putDownAll(tx, space, this.#content.key);
     }

@@ -37,6 +37,8 @@ export interface Answered {
 export interface TestGateway {
   readonly url: string;
   readonly dataDir: string;
+  /** Of the store, if that is PostgreSQL. */
+  readonly databaseUrl: string | null;
   /** Secret of an admin token for the workspace `default`. */
   readonly admin: string;
   readonly gateway: Gateway;
@@ -115,6 +117,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   return {
     url,
     dataDir,
+    databaseUrl: database?.url ?? null,
     admin,
     gateway,
     call,

@@ -16,7 +16,7 @@ let gateway: TestGateway;
 
 beforeEach(async () => {
   clock = new FakeClock();
-  gateway = await startGateway({ clock, yaml: "limits: { requests_per_minute: 1000000 }" });
+  gateway = await startGateway({ isOnFiles: true, clock, yaml: "limits: { requests_per_minute: 1000000 }" });
 });
 
 afterEach(() => gateway.stop());

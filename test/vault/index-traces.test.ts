@@ -68,7 +68,7 @@ describe("after deleting 1,100 of 1,500 documents", () => {
 
   beforeAll(async () => {
     const yaml = "limits: { requests_per_minute: 1000000 }";
-    gateway = await startGateway({ clock, yaml });
+    gateway = await startGateway({ isOnFiles: true, clock, yaml });
     await each(numbers, async (n) => void ids.set(n, (await write(gateway, documentOf(n))).id));
     written = marksIn(gateway.dataDir);
     await each(order.slice(0, DELETED), (n) => remove(gateway, ids.get(n) ?? ""));
@@ -111,7 +111,7 @@ describe("after deleting 1,100 of 1,500 documents", () => {
 });
 
 test("no index contains a document's text", async () => {
-  const gateway = await startGateway();
+  const gateway = await startGateway({ isOnFiles: true });
   try {
     await write(gateway, documentOf(1));
     const file = openFile(gateway.dataDir);

@@ -23,7 +23,7 @@ let file: Database;
 let last: string;
 
 beforeAll(async () => {
-  gateway = await startGateway();
+  gateway = await startGateway({ isOnFiles: true });
   for (const scope of SCOPES) {
     last = (await write(gateway, { scope, text: `Text of ${scope}.`, metadata: { lot: 1 } })).id;
   }

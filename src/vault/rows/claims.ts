@@ -21,6 +21,8 @@ export interface Claims {
    * @throws StoreUnavailable if others have given this process up, and are removing the document
    */
   hold(tx: Tx, document: number): Promise<void>;
+  /** Gives the claim up, in the transaction that shows the document. */
+  release(tx: Tx, document: number): void;
   /** Keeps these documents from being hidden until the transaction has ended. */
   keepShown(tx: Tx, documents: readonly number[]): Promise<void>;
   /** Claims the documents that nobody is writing or removing any more, and returns them in the order of their keys. */
@@ -31,6 +33,7 @@ export interface Claims {
 export const ownClaims: Claims = {
   add() {},
   async hold() {},
+  release() {},
   async keepShown() {},
   takeOver: (db) =>
     db.all<UnfinishedDocument>(

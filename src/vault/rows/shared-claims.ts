@@ -28,6 +28,7 @@ export function sharedClaims(nodes: Pick<Nodes, "id">): Claims {
       );
       if (!held) throw new StoreUnavailable("another node has taken over what this node was writing");
     },
+    release: (tx, document) => tx.write("DELETE FROM vault_claims WHERE document_key = $1", [document]),
     async keepShown(tx, documents) {
       await tx.all("SELECT key FROM vault_documents WHERE key = ANY ($1::bigint[]) ORDER BY key FOR SHARE", [
         `{${documents.join(",")}}`,

@@ -1,7 +1,6 @@
-import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { join } from "node:path";
 import type { TestGateway } from "../../support/gateway.ts";
+import { storeRows } from "../../support/store-rows.ts";
 import { type Answer, MODES } from "../../support/vault.ts";
 import { EMBEDDINGS, type House, startHouse, type Workspace, workspaceOf } from "./support.ts";
 
@@ -86,24 +85,19 @@ function expectUnmoved(after: readonly Shown[], before: readonly Shown[]): void 
   }
 }
 
-/** The number of a scope's live segments, read from the file. */
-function segmentsIn({ dataDir }: TestGateway, scope: string, name: string): number {
-  const database = new Database(join(dataDir, "gatehouse.db"), { readonly: true });
-  try {
-    const row = database
-      .query<{ count: number }, [string, string]>(
-        `SELECT count(*) AS count FROM vault_segments AS g JOIN vault_scopes AS s ON s.id = g.scope_id
-         JOIN workspaces AS w ON w.id = s.workspace_id WHERE g.live = 1 AND s.path = ?1 AND w.name = ?2`,
-      )
-      .get(scope, name);
-    return row?.count ?? 0;
-  } finally {
-    database.close();
-  }
+/** The number of a scope's live segments, read from the store. */
+async function segmentsIn(gateway: TestGateway, scope: string, name: string): Promise<number> {
+  const [row] = await storeRows<{ count: number }>(
+    gateway,
+    `SELECT count(*) AS count FROM vault_segments AS g JOIN vault_scopes AS s ON s.id = g.scope_id
+     JOIN workspaces AS w ON w.id = s.workspace_id WHERE g.live = 1 AND s.path = $1 AND w.name = $2`,
+    [scope, name],
+  );
+  return Number(row?.count);
 }
 
 async function untilMerged(gateway: TestGateway, scope: string, name: string): Promise<void> {
-  while (segmentsIn(gateway, scope, name) >= 8) await Bun.sleep(5);
+  while ((await segmentsIn(gateway, scope, name)) >= 8) await Bun.sleep(5);
 }
 
 type ScoresByDocument = { readonly explain?: object | undefined; readonly scores: Record<string, number> }[];
@@ -211,14 +205,14 @@ describe.each(EMBEDDINGS)("with the vectors of %s", (embeddings) => {
         }));
       // Writing the same text again makes a new segment but the same statistics. The eighth one is merged with the
       // others.
-      const count = segmentsIn(gateway, INSIDE, name);
+      const count = await segmentsIn(gateway, INSIDE, name);
       for (const [number, id] of inside.entries()) {
         const scope = number % 3 === 0 ? `${INSIDE}/deep` : INSIDE;
         await workspace.write({ id, title: `Inside ${number}`, text: textOf(SUBJECTS, number), scope });
         expectSameScores(byDocument(await answersOf(workspace, token)), byDocument(before));
       }
       await untilMerged(gateway, INSIDE, name);
-      expect(segmentsIn(gateway, INSIDE, name)).toBeLessThanOrEqual(Math.max(count, 8));
+      expect(await segmentsIn(gateway, INSIDE, name)).toBeLessThanOrEqual(Math.max(count, 8));
       expectSameScores(byDocument(await answersOf(workspace, token)), byDocument(before));
     }, 60_000);
   });

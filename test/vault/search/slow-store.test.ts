@@ -19,7 +19,7 @@ let gateway: TestGateway;
 let index: SqliteIndex;
 
 beforeAll(async () => {
-  gateway = await startGateway();
+  gateway = await startGateway({ isOnFiles: true });
   for (const scope of SCOPES) {
     await write(gateway, { scope, text: `The pump of ${scope} is repaired in the harbour.` });
     await write(gateway, { scope, text: `Nobody in ${scope} has asked about northern lights.` });
