@@ -3,14 +3,15 @@ import { readVia } from "../base/via.ts";
 import type { CallOrigin, Credential } from "../gate/gate.ts";
 import { asJson, takes, withAccept } from "./accept.ts";
 import { answerAtOnce, type PlainRequest, plainRequest, speaksKnownVersion } from "./at-once.ts";
+import { isUnsolicited } from "./events.ts";
 import { cancelledBy, countCalls, initializeOf, repeatsId, viaOf } from "./messages.ts";
 import { ToolOffers } from "./offer.ts";
 import { SessionOpener } from "./open-session.ts";
 import { refuseForeign, urlOf } from "./origins.ts";
 import type { McpParts, McpStreamPlace } from "./parts.ts";
-import { answered, authInfo, type McpAnswer, refused, rpcResponse } from "./reply.ts";
+import { answered, authInfo, type McpAnswer, refused, rpcResponse, streamComplete } from "./reply.ts";
 import { RPC } from "./rpc-error.ts";
-import { CANCELLED, type McpSession } from "./session.ts";
+import { CANCELLED, isComplete, type McpSession } from "./session.ts";
 import { McpSessions } from "./sessions.ts";
 import { opened } from "./stream.ts";
 import { ToolChanges } from "./tool-changes.ts";
@@ -230,10 +231,8 @@ export class McpDoor {
     const id = asked.request.headers.get("mcp-session-id");
     if (id !== null) {
       const session = await this.#reach(id, visit);
-      if (isOver(session, asked.request.headers.get("last-event-id"))) {
-        const nothing = rpcResponse(405, RPC.server, "This stream is complete.");
-        nothing.headers.set("Allow", "DELETE, POST");
-        return answered(nothing, visit);
+      if (isComplete(session, asked.request.headers.get("last-event-id"))) {
+        return answered(streamComplete(), visit);
       }
       return this.#listen(session, asked, visit);
     }
@@ -254,11 +253,17 @@ export class McpDoor {
     const place = this.#parts.streams.take(session.workspaceId);
     let watched: Response | undefined;
     try {
-      const response = await this.#pass(session, asked, visit);
+      const store = this.#parts.sessionStore;
+      const last = asked.request.headers.get("last-event-id");
+      const isElsewhere = last !== null && (store?.isElsewhere(last) ?? false);
+      const response =
+        store && isElsewhere && !isUnsolicited(last)
+          ? await store.resume(session, last)
+          : await this.#pass(session, isElsewhere ? fromNow(asked) : asked, visit);
       if (!response.ok) return answered(response, visit);
       asked.keepOpen();
       watched = this.#watched(session, response, place);
-      await this.#parts.sessionStore?.tookStream(session);
+      if (last === null || isUnsolicited(last)) await store?.tookStream(session);
       await this.#changes.look(session);
       return answered(watched, visit);
     } finally {
@@ -382,13 +387,11 @@ export class McpDoor {
   }
 }
 
-/**
- * Whether a client tries to resume a stream whose answer it already has. The SDK's client (1.32.2) does so a second
- * after each JSON-RPC error, and the SDK's server would keep an empty stream open for it. The client ignores a 405.
- */
-function isOver({ by, requests, hadBatch }: McpSession, lastEventId: string | null): boolean {
-  if (by.kind !== "streamable" || lastEventId === null || (hadBatch && requests.size > 0)) return false;
-  return by.events.isLastAnswer(lastEventId);
+/** Without the event after which a stream should be resumed. */
+function fromNow(asked: McpRequest): McpRequest {
+  const headers = new Headers(asked.request.headers);
+  headers.delete("last-event-id");
+  return { ...asked, request: new Request("http://localhost/", { headers }) };
 }
 
 function unknownSession(): Problem {

@@ -14,6 +14,19 @@ const CHARACTERS = 64 * 1024 * 1024;
 /** The share of these characters that one workspace's sessions may use. At least half is left to others. */
 const CHARACTERS_PER_WORKSPACE = CHARACTERS / 2;
 
+/** The SDK's name of the stream of messages that answer no request. */
+const UNSOLICITED = "_GET_stream";
+/** Marks their ids if other nodes must recognise them. */
+const UNSOLICITED_MARK = "u";
+
+/**
+ * Whether an event of another node belongs to the stream of messages that answer no request. It need not be resumed: a
+ * new one begins with what the client has missed.
+ */
+export function isUnsolicited(id: string): boolean {
+  return id.includes(`.${UNSOLICITED_MARK}`);
+}
+
 /** The memory used by the events of all sessions. */
 export class SessionEventMemory {
   readonly #heldBy = new Map<number, number>();
@@ -75,7 +88,8 @@ export class SessionEvents implements EventStore {
   async storeEvent(stream: string, message: JSONRPCMessage): Promise<string> {
     this.#last += 1;
     const number = this.#last;
-    const id = `${this.#prefix}${number}`;
+    const mark = this.#prefix !== "" && stream === UNSOLICITED ? UNSOLICITED_MARK : "";
+    const id = `${this.#prefix}${mark}${number}`;
     const characters = JSON.stringify(message).length;
     if (characters <= CHARACTERS_PER_SESSION && this.#memory.take(this.#workspaceId, characters)) {
       this.#kept.push({ id, stream, number, message, characters });

@@ -1,18 +1,15 @@
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
 import type { Caller } from "../access/caller.ts";
-import { Problem } from "../base/errors.ts";
 import type { RandomSource } from "../base/ids.ts";
 import { redact } from "../base/log.ts";
 import { SharedWork } from "../base/shared-work.ts";
 import { VERSION } from "../base/version.ts";
 import type { CallResult } from "../gate/gate.ts";
-import { StoreUnavailable } from "../store/db.ts";
 import { SessionEventMemory, SessionEvents } from "./events.ts";
 import type { ClientInfo } from "./messages.ts";
 import { createServer } from "./server.ts";
 import type { McpSession, SessionTransport, StreamableTransport } from "./session.ts";
-import type { StoredSession } from "./session-store.ts";
 import type { McpSessions } from "./sessions.ts";
 import { SseTransport } from "./sse-transport.ts";
 import type { McpToolParts } from "./tools.ts";
@@ -57,7 +54,7 @@ export class SessionOpener {
 
   async #reopen(id: string, caller: Caller): Promise<McpSession | undefined> {
     const { workspaceId, actor } = caller;
-    const stored = await this.#find(id, caller);
+    const stored = await this.#parts.sessionStore?.find(id, caller);
     const served = this.#sessions.find(id, workspaceId, actor);
     if (served && !stored) this.#sessions.end(served);
     if (served || !stored) return stored && served;
@@ -68,16 +65,6 @@ export class SessionOpener {
     await handshake(by);
     this.#serve(session);
     return session;
-  }
-
-  async #find(id: string, caller: Caller): Promise<StoredSession | undefined> {
-    try {
-      return await this.#parts.sessionStore?.find(id, caller);
-    } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
-      const detail = "MCP sessions cannot be read now. Retry later.";
-      throw new Problem("ledger_unavailable", detail, { cause: error, headers: { "Retry-After": "5" } });
-    }
   }
 
   #transport(id: string, workspaceId: number): StreamableTransport {

@@ -3,7 +3,7 @@ import type { Problem } from "../base/errors.ts";
 import type { CallOrigin } from "../gate/gate.ts";
 import type { RequestLimit } from "../gate/requests.ts";
 import type { PlainReply } from "./at-once.ts";
-import { rpcError } from "./rpc-error.ts";
+import { RPC, rpcError } from "./rpc-error.ts";
 import type { RequestVisit } from "./visit.ts";
 
 /** An answer of the MCP endpoint, from which `http` makes a response. */
@@ -41,6 +41,13 @@ export function refused({ limit, ledgerSeq, problem }: Refused, { requestId }: C
 /** An error at the protocol level, as a JSON-RPC response. */
 export function rpcResponse(status: number, code: number, message: string): Response {
   return Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status });
+}
+
+/** Nothing more follows on a stream whose answer the client already has. Clients ignore this answer. */
+export function streamComplete(): Response {
+  const nothing = rpcResponse(405, RPC.server, "This stream is complete.");
+  nothing.headers.set("Allow", "DELETE, POST");
+  return nothing;
 }
 
 /** Passes the visit through the SDK to the handlers. The token's secret is not passed on. */

@@ -1,6 +1,8 @@
 import type { RequestId } from "@modelcontextprotocol/sdk/types.js";
 import type { Caller } from "../access/caller.ts";
+import { Problem } from "../base/errors.ts";
 import type { Call } from "../gate/call.ts";
+import { StoreUnavailable } from "../store/db.ts";
 import type { McpSession } from "./session.ts";
 
 /** A session as any node can open it. */
@@ -35,7 +37,7 @@ export interface SessionStore {
    * @throws Problem 429 `rate_limited` if no session may be ended
    */
   add(call: Call, session: McpSession): Promise<void>;
-  /** Finds a session that the caller's token opened on any node. @throws StoreUnavailable */
+  /** Finds a session that the caller's token opened on any node. @throws Problem 503 `ledger_unavailable` */
   find(id: string, caller: Caller): Promise<StoredSession | undefined>;
   /** This node serves the session from now on. */
   attach(session: McpSession): void;
@@ -47,7 +49,22 @@ export interface SessionStore {
   cancel(session: McpSession, id: RequestId): void;
   /** The session's stream for unsolicited messages is now on this node. Other nodes close theirs. */
   tookStream(session: McpSession): Promise<void>;
+  /** Whether another node has this event, or had it. */
+  isElsewhere(event: string): boolean;
+  /**
+   * Resumes a stream after an event of another node. If that node is gone, the answer is that of an event that is no longer
+   * kept.
+   * @throws Problem 503 `ledger_unavailable`
+   */
+  resume(session: McpSession, event: string): Promise<Response>;
   /** Resolves when everything noted so far has been written, if the store can be written. */
   settle(): Promise<void>;
   stop(): Promise<void>;
+}
+
+/** What a client is told while the store is away; any other error unchanged. */
+export function asUnavailable(error: unknown): unknown {
+  if (!(error instanceof StoreUnavailable)) return error;
+  const detail = "MCP sessions cannot be read now. Retry later.";
+  return new Problem("ledger_unavailable", detail, { cause: error, headers: { "Retry-After": "5" } });
 }

@@ -61,3 +61,12 @@ export function cancelRequest({ requests, by }: McpSession, requestId: RequestId
   // The SDK stops waiting for its handler.
   by.transport.onmessage?.({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId } });
 }
+
+/**
+ * Whether a client tries to resume a stream whose answer it already has. The SDK's client (1.32.2) does so a second
+ * after each JSON-RPC error, and the SDK's server would keep an empty stream open for it. The client ignores a 405.
+ */
+export function isComplete({ by, requests, hadBatch }: McpSession, lastEventId: string | null): boolean {
+  if (by.kind !== "streamable" || lastEventId === null || (hadBatch && requests.size > 0)) return false;
+  return by.events.isLastAnswer(lastEventId);
+}

@@ -97,6 +97,42 @@ describe.skipIf(missingPostgres !== undefined)("a session of MCP, over two nodes
     await at(a, client).delete();
   });
 
+  test("that has expired is not found by a node that did not serve it", async () => {
+    const client = await connect(a);
+    const age = (minutes: number, hadStream: boolean) =>
+      started.database.query("UPDATE mcp_sessions SET used_at = used_at - $1, had_stream = $2", [
+        minutes * 60_000,
+        hadStream,
+      ]);
+    await age(6, true);
+    expect((await at(b, client).post(request("ping"))).status).toBe(404);
+    await age(22, false);
+    expect((await at(b, client).post(request("ping"))).status).toBe(200);
+    await client.end();
+  });
+
+  test("makes room in a full workspace: the one idle the longest ends, but none that a node may be using", async () => {
+    const fill = (age: string) =>
+      started.database.query(
+        `INSERT INTO mcp_sessions (workspace_id, id_hash, actor, told_tools, used_at, had_stream)
+         SELECT (SELECT id FROM workspaces WHERE name = 'default'), 'filled-' || at, 'token:other', '',
+           extract(epoch FROM now())::bigint * 1000 - ${age}, FALSE FROM generate_series(1, 2000) AS at`,
+      );
+    const filled = async () =>
+      (await started.database.query("SELECT id_hash FROM mcp_sessions WHERE id_hash LIKE 'filled-%'")).length;
+    const empty = () => started.database.query("DELETE FROM mcp_sessions WHERE id_hash LIKE 'filled-%'");
+    await fill("0");
+    expect((await post(a, hello())).status).toBe(429);
+    await empty();
+    await fill("600000 - at");
+    const client = await connect(a);
+    expect(await filled()).toBe(1_999);
+    const [kept] = await started.database.query("SELECT 1 FROM mcp_sessions WHERE id_hash = 'filled-2000'");
+    expect(kept).toBeUndefined();
+    await empty();
+    await client.end();
+  });
+
   test("of the older transport stays where its stream is", async () => {
     const headers = new Headers({ authorization: `Bearer ${a.admin}` });
     const older = await openStream(a, "/mcp/sse", headers);
@@ -113,9 +149,10 @@ describe.skipIf(missingPostgres !== undefined)("a session of MCP, over two nodes
     let upstream: ScriptedMcp;
     let client: Client;
     const calling = (which: string) => request("tools/call", { name: "up__slow", arguments: { which } });
-    const opened = (node: TestGateway, body: unknown) =>
+    const opened = (node: TestGateway, body: unknown, signal?: AbortSignal) =>
       postOpen(node, body, {
         headers: { "mcp-session-id": client.id, "mcp-protocol-version": client.version },
+        ...(signal && { signal }),
       });
 
     beforeAll(async () => {
@@ -159,6 +196,44 @@ describe.skipIf(missingPostgres !== undefined)("a session of MCP, over two nodes
       await other.end();
       answer.resolve(text("the answer"));
       await stream.saw(({ data }) => data.includes("the answer"));
+      upstream.answer(() => text("done"));
+    });
+
+    test("a call's lost stream is resumed on the other node, before and after its answer", async () => {
+      const headersOf = (last: string) =>
+        new Headers({
+          ...{ authorization: `Bearer ${b.admin}`, accept: "text/event-stream", "last-event-id": last },
+          ...{ "mcp-session-id": client.id, "mcp-protocol-version": client.version },
+        });
+      const resumeOn = async (last: string) => {
+        let resumed = await openStream(b, "/mcp", headersOf(last));
+        // The server notices a little later than the client that the connection is gone.
+        while (resumed.status === 409) resumed = await openStream(b, "/mcp", headersOf(last));
+        return resumed;
+      };
+      const answer = Promise.withResolvers<object>();
+      upstream.answer(() => answer.promise);
+      const before = upstream.calls.length;
+      const abort = new AbortController();
+      const lost = watch(await opened(a, calling("lost"), abort.signal), abort);
+      const { id } = await lost.saw((event) => event.id !== "");
+      await until(() => upstream.calls.length === before + 1);
+      lost.leave();
+      await lost.ended;
+      const early = await resumeOn(id);
+      expect(early.status).toBe(200);
+      answer.resolve(text("the lost answer"));
+      const found = await early.saw(({ data }) => data.includes("the lost answer"));
+      early.leave();
+      await early.ended;
+      const late = await resumeOn(id);
+      await late.saw(({ data }) => data.includes("the lost answer"));
+      late.leave();
+      await late.ended;
+      expect((await resumeOn(found.id)).status).toBe(405);
+      expect((await resumeOn(`${"0".repeat(8)}.1`)).status).toBe(400);
+      const replays = "SELECT 1 FROM mcp_replays";
+      await until(async () => (await started.database.query(replays)).length === 0);
       upstream.answer(() => text("done"));
     });
 

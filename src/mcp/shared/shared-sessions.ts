@@ -8,7 +8,13 @@ import type { Nodes } from "../../nodes/nodes.ts";
 import { type Db, StoreUnavailable } from "../../store/db.ts";
 import { cancelRequest, isInUse, type McpSession } from "../session.ts";
 import { IDLE_MS, LOST_MS } from "../session-limits.ts";
-import type { SessionListener, SessionStore, StoredSession } from "../session-store.ts";
+import {
+  asUnavailable,
+  type SessionListener,
+  type SessionStore,
+  type StoredSession,
+} from "../session-store.ts";
+import { Replays } from "./replays.ts";
 import { sessionToEnd } from "./session-room.ts";
 import {
   deleteSessions,
@@ -36,7 +42,7 @@ const STREAM_TAKEN = "mcp.stream_taken";
 
 export interface SharedSessionParts {
   readonly db: Db;
-  readonly nodes: Pick<Nodes, "bus" | "leases">;
+  readonly nodes: Pick<Nodes, "id" | "bus" | "leases" | "list">;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -61,6 +67,7 @@ export class SharedSessions implements SessionStore {
   /** Sessions whose rows are still to be removed. */
   readonly #removed = new Map<string, SessionKey>();
   readonly #ends: (() => void)[];
+  readonly #replays: Replays;
   #listener: SessionListener = { ended() {} };
   #writing: Promise<void> = Promise.resolve();
   /** The next write, while it has not begun. */
@@ -70,6 +77,10 @@ export class SharedSessions implements SessionStore {
     this.#parts = parts;
     const { clock, nodes } = parts;
     const { bus, leases } = nodes;
+    this.#replays = new Replays({
+      ...{ ...parts, eventPrefix: this.eventPrefix },
+      served: (hash) => this.#served.get(hash)?.session,
+    });
     this.#ends = [
       bus.listen(ENDED, (message) => this.#on(message, (served) => this.#end(served))),
       bus.listen(CANCELLED, (message) =>
@@ -112,7 +123,11 @@ export class SharedSessions implements SessionStore {
     // The row may be older than its last use here.
     if (this.#left.has(key.hash)) await this.settle();
     if (this.#removed.has(key.hash)) return undefined;
-    return findSession(this.#parts.db.urgent, { ...key, actor }, this.#ages());
+    try {
+      return await findSession(this.#parts.db.urgent, { ...key, actor }, this.#ages());
+    } catch (error) {
+      throw asUnavailable(error);
+    }
   }
 
   attach(session: McpSession): void {
@@ -160,6 +175,18 @@ export class SharedSessions implements SessionStore {
     }
   }
 
+  isElsewhere(event: string): boolean {
+    return !event.startsWith(this.eventPrefix);
+  }
+
+  async resume(session: McpSession, event: string): Promise<Response> {
+    try {
+      return await this.#replays.read(session.workspaceId, hashOf(session.id), event);
+    } catch (error) {
+      throw asUnavailable(error);
+    }
+  }
+
   settle(): Promise<void> {
     this.#due ??= this.#inTurn(() => {
       this.#due = null;
@@ -170,6 +197,7 @@ export class SharedSessions implements SessionStore {
 
   async stop(): Promise<void> {
     for (const end of this.#ends) end();
+    this.#replays.stop();
     await this.settle();
   }
 

@@ -133,5 +133,26 @@ CREATE TABLE mcp_sessions (
 );
 CREATE INDEX mcp_sessions_by_use ON mcp_sessions (workspace_id, used_at);
 CREATE INDEX mcp_sessions_by_age ON mcp_sessions (had_stream, used_at);
+
+-- Streams of MCP that are resumed on another node than the one that has their events. They end with either of them.
+CREATE TABLE mcp_replays (
+  workspace_id BIGINT NOT NULL REFERENCES workspaces (id),
+  id TEXT COLLATE "C" NOT NULL,
+  reader TEXT COLLATE "C" NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
+  sender TEXT COLLATE "C" REFERENCES nodes (id) ON DELETE CASCADE,
+  status BIGINT,
+  ended BOOLEAN NOT NULL,
+  PRIMARY KEY (workspace_id, id)
+);
+CREATE INDEX mcp_replays_by_reader ON mcp_replays (reader);
+CREATE INDEX mcp_replays_by_sender ON mcp_replays (sender);
+CREATE TABLE mcp_replay_parts (
+  workspace_id BIGINT NOT NULL,
+  replay_id TEXT COLLATE "C" NOT NULL,
+  seq BIGINT NOT NULL,
+  frames BYTEA NOT NULL,
+  PRIMARY KEY (workspace_id, replay_id, seq),
+  FOREIGN KEY (workspace_id, replay_id) REFERENCES mcp_replays (workspace_id, id) ON DELETE CASCADE
+);
 `,
 };
