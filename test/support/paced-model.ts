@@ -8,13 +8,15 @@ function paced() {
     send(chunks: number): void {
       left += chunks;
       wake.resolve();
+      wake = Promise.withResolvers();
     },
-    async taken(): Promise<void> {
-      while (left === 0) {
-        await wake.promise;
-        wake = Promise.withResolvers();
-      }
+    /** Resolves when a chunk may be sent; with false if the caller has hung up. */
+    async taken(signal: AbortSignal): Promise<boolean> {
+      const hungUp = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+      while (left === 0 && !signal.aborted) await Promise.race([wake.promise, hungUp]);
+      if (signal.aborted) return false;
       left -= 1;
+      return true;
     },
   };
 }
@@ -32,15 +34,15 @@ export function startPacedModel() {
     hostname: "127.0.0.1",
     port: 0,
     idleTimeout: 0,
-    fetch: () =>
+    fetch: ({ signal }) =>
       new Response(
         new ReadableStream({
           async start(controller) {
             for (const content of chunks) {
-              await pace.taken();
+              if (!(await pace.taken(signal))) return;
               controller.enqueue(frame({ role: "assistant", content }));
             }
-            await pace.taken();
+            if (!(await pace.taken(signal))) return;
             controller.enqueue(frame({}, "stop"));
             controller.enqueue(encoder.encode("data: [DONE]\n\n"));
             controller.close();
