@@ -15,7 +15,7 @@ import type { Log } from "../base/log.ts";
 import type { Detail } from "../ledger/entry.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { containsSql } from "../store/common-sql.ts";
-import type { Db, Tx } from "../store/db.ts";
+import type { Db, Sql, Tx } from "../store/db.ts";
 import type { LedgerHistories } from "./ledger-histories.ts";
 
 export interface AdminParts {
@@ -46,10 +46,7 @@ export async function ensureAdmin(
   if (!workspace) throw new Error("there is no default workspace");
   const { id: workspaceId } = workspace;
   if (configured === undefined) {
-    const made = await db.get(
-      `SELECT 1 AS made FROM tokens WHERE workspace_id = $1 AND ${containsSql("scopes", "$2")} LIMIT 1`,
-      [workspaceId, '"admin"'],
-    );
+    const made = await findAdmin(db, workspaceId);
     // The rows may have been deleted or changed; the ledger shows that there was one.
     if (made || histories.of(workspaceId).hasAdmin) return null;
   } else {
@@ -75,8 +72,15 @@ export async function ensureAdmin(
     }
   }
   const secret = configured ?? createSecret(random);
-  if (configured === undefined) handOver(secret);
+  let isHandedOver = false;
   const tokenId = await db.tx(workspaceId, async (tx) => {
+    // Another node that starts now may have been first.
+    const known = await (configured === undefined ? findAdmin(tx, workspaceId) : findSecret(tx, configured));
+    if (known) return null;
+    if (configured === undefined && !isHandedOver) {
+      handOver(secret);
+      isHandedOver = true;
+    }
     const issued = await tokens.issue(
       tx,
       workspaceId,
@@ -90,7 +94,8 @@ export async function ensureAdmin(
     });
     return issued.token.id;
   });
-  return configured === undefined ? { workspaceId, tokenId, secretHash: hashSecret(secret) } : null;
+  if (configured !== undefined || tokenId === null) return null;
+  return { workspaceId, tokenId, secretHash: hashSecret(secret) };
 
   async function recordConfigured(tx: Tx, id: string, action: string, detail: Detail): Promise<void> {
     await ledger.append(tx, workspaceId, {
@@ -98,6 +103,17 @@ export async function ensureAdmin(
       detail: { ...detail, configured: id },
     });
   }
+}
+
+function findAdmin(sql: Pick<Sql, "get">, workspaceId: number): Promise<unknown> {
+  return sql.get(
+    `SELECT 1 AS made FROM tokens WHERE workspace_id = $1 AND ${containsSql("scopes", "$2")} LIMIT 1`,
+    [workspaceId, '"admin"'],
+  );
+}
+
+function findSecret(sql: Pick<Sql, "get">, secret: string): Promise<unknown> {
+  return sql.get("SELECT 1 FROM tokens WHERE secret_hash = $1", [hashSecret(secret)]);
 }
 
 /**

@@ -78,8 +78,10 @@ export async function soakNodes(run: NodesRun): Promise<NodesEvidence> {
     settings: (checkpoints) => settings(upstreams, checkpoints),
   });
   run.prepared(cluster);
-  // The first one creates the schema and the workspace, and all have the same admin token.
-  await Promise.all(cluster.nodes.map((node) => node.start()));
+  // At the same time: the first one creates the schema and the workspace, and all have the same admin token. All are waited
+  // for, so that none is left behind if one fails.
+  for (const started of await Promise.allSettled(cluster.nodes.map((node) => node.start())))
+    if (started.status === "rejected") throw started.reason;
   const dropped = (what: string) => faults.add("answers", what);
   const working = new Set<Promise<void>>();
   let life = new NodesLife(cluster, dropped);
