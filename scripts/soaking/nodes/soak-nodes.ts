@@ -53,7 +53,7 @@ const CHECKS: Readonly<Record<string, (seen: Seen) => Iterable<string>>> = {
   "each scheduled time leads to one task": scheduleFaults,
   "no tool is called twice": callFaults,
   "a stopped agent calls nothing": (seen) => stopFaults(seen, STOP_GRACE_MS),
-  "a task that a stop has ended was stopped": endedByStopFaults,
+  "a task that a stop has ended was stopped": (seen) => endedByStopFaults(seen, STOP_GRACE_MS),
   "each intent has one outcome": intentFaults,
   "credits add up": creditFaults,
   "no call begins when its budget is spent or reserved": budgetFaults,
