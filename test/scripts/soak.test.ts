@@ -91,18 +91,18 @@ describe("the options", () => {
   });
 
   test.each([
-    [[], { kills: 200, seconds: null, seed: 7, binary: false, nodes: null, fault: "kill" }],
+    [[], { kills: 200, seconds: null, seed: 7, binary: false, nodes: null, fault: "kill" as const }],
     [
       ["--seed", "0", "--binary"],
-      { kills: 200, seconds: null, seed: 0, binary: true, nodes: null, fault: "kill" },
+      { kills: 200, seconds: null, seed: 0, binary: true, nodes: null, fault: "kill" as const },
     ],
     [
       ["--nodes", "3", "--fault", "all"],
-      { kills: 200, seconds: null, seed: 7, binary: false, nodes: 3, fault: "all" },
+      { kills: 200, seconds: null, seed: 7, binary: false, nodes: 3, fault: "all" as const },
     ],
     [
       ["--kills", "3", "--seconds", "60"],
-      { kills: 3, seconds: 60, seed: 7, binary: false, nodes: null, fault: "kill" },
+      { kills: 3, seconds: 60, seed: 7, binary: false, nodes: null, fault: "kill" as const },
     ],
   ])("%j are accepted", (args, options) => {
     expect(parseOptions(args, seed)).toEqual(options);

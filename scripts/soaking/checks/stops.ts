@@ -19,8 +19,11 @@ export function* stopFaults({ file }: Seen, graceMs = 0): Generator<string> {
   }
 }
 
-/** Tasks that were ended by a stop that nobody requested. */
-export function* endedByStopFaults({ tasks, file }: Seen): Generator<string> {
+/**
+ * Tasks that were ended by a stop that nobody requested.
+ * @param graceMs how long a stop may take to reach the last server, which may accept tasks until then
+ */
+export function* endedByStopFaults({ tasks, file }: Seen, graceMs = 0): Generator<string> {
   const stops = file.entries.filter((entry) => isDone(entry, "oversight.stop"));
   const dispatches = file.entries.filter(({ action }) => action === "task.dispatch");
   const ofTask = Map.groupBy(dispatches, ({ task }) => task);
@@ -31,7 +34,8 @@ export function* endedByStopFaults({ tasks, file }: Seen): Generator<string> {
     const isKnown = stops.some(
       (stop) =>
         [EVERYBODY, begun?.agent].includes(whoseOf(stop)) &&
-        stop.seq > (begun?.seq ?? Number.POSITIVE_INFINITY) &&
+        (stop.seq > (begun?.seq ?? Number.POSITIVE_INFINITY) ||
+          Date.parse(begun?.ts ?? "") - Date.parse(stop.ts) < graceMs) &&
         // A stop takes effect before it is written, so the end of a task may be recorded first.
         (stop.oversight?.decided_at ?? stop.ts) <= (ended?.ts ?? ""),
     );

@@ -62,13 +62,22 @@ export class NodeCluster {
     });
   }
 
+  /** Ends the servers of a soak that fails. */
+  #endWithProcess(): void {
+    process.on("exit", () => {
+      for (const node of this.nodes) node.endNow();
+    });
+  }
+
   static async prepare(options: ClusterOptions): Promise<NodeCluster> {
     if (options.binary && !existsSync(BINARY[0] ?? "")) {
       throw new Error("there is no dist/gatehouse yet: run scripts/build");
     }
     const program = options.binary ? BINARY : await fromSources();
     const server = await startCluster();
-    return new NodeCluster(server, await createDatabase(server.url), program, options);
+    const cluster = new NodeCluster(server, await createDatabase(server.url), program, options);
+    cluster.#endWithProcess();
+    return cluster;
   }
 
   get env(): Readonly<Record<string, string>> {
@@ -176,6 +185,11 @@ export class KillableNode {
     this.#disturbedUntil = Number.POSITIVE_INFINITY;
     this.#isFrozen = false;
     await running?.end("SIGKILL");
+  }
+
+  /** Without waiting for its end. */
+  endNow(): void {
+    if (this.#process !== null) process.kill(this.#process.pid, "SIGKILL");
   }
 
   /** @returns its exit code */

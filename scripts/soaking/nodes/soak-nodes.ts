@@ -53,7 +53,7 @@ const CHECKS: Readonly<Record<string, (seen: Seen) => Iterable<string>>> = {
   "each scheduled time leads to one task": scheduleFaults,
   "no tool is called twice": callFaults,
   "a stopped agent calls nothing": (seen) => stopFaults(seen, STOP_GRACE_MS),
-  "a task that a stop has ended was stopped": endedByStopFaults,
+  "a task that a stop has ended was stopped": (seen) => endedByStopFaults(seen, STOP_GRACE_MS),
   "each intent has one outcome": intentFaults,
   "credits add up": creditFaults,
   "no call begins when its budget is spent or reserved": budgetFaults,
@@ -78,8 +78,10 @@ export async function soakNodes(run: NodesRun): Promise<NodesEvidence> {
     settings: (checkpoints) => settings(upstreams, checkpoints),
   });
   run.prepared(cluster);
-  // The first one creates the schema and the workspace, and all have the same admin token.
-  await Promise.all(cluster.nodes.map((node) => node.start()));
+  // At the same time: the first one creates the schema and the workspace, and all have the same admin token. All are waited
+  // for, so that none is left behind if one fails.
+  for (const started of await Promise.allSettled(cluster.nodes.map((node) => node.start())))
+    if (started.status === "rejected") throw started.reason;
   const dropped = (what: string) => faults.add("answers", what);
   const working = new Set<Promise<void>>();
   let life = new NodesLife(cluster, dropped);
