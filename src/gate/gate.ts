@@ -1,12 +1,9 @@
 import type { Caller } from "../access/caller.ts";
-import { ADMIN_SCOPES, type NamedScope } from "../access/scopes.ts";
-import type { Sessions } from "../access/sessions.ts";
-import type { LinkedToken, SignInLinks } from "../access/sign-in-links.ts";
-import type { Tokens } from "../access/tokens.ts";
+import type { NamedScope } from "../access/scopes.ts";
 import { isCutOff } from "../access/trust.ts";
-import { DEFAULT_WORKSPACE, type Workspace, type Workspaces } from "../access/workspaces.ts";
+import { DEFAULT_WORKSPACE, type Workspaces } from "../access/workspaces.ts";
 import type { Clock } from "../base/clock.ts";
-import { Problem } from "../base/errors.ts";
+import type { Problem } from "../base/errors.ts";
 import { enterTurn } from "../base/inflow.ts";
 import type { Log } from "../base/log.ts";
 import type { Via } from "../base/via.ts";
@@ -15,12 +12,13 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
 import type { Bus } from "../nodes/bus.ts";
 import { type Db, StoreUnavailable } from "../store/db.ts";
+import { type AuthenticationParts, createAuthentication } from "./authentication.ts";
 import { Call } from "./call.ts";
 import type { LimitNotices } from "./notices.ts";
 import { outcomeOf, rateLimited, toProblem } from "./problems.ts";
 import type { RefusedCallers } from "./refused.ts";
 import type { RequestLimit, RequestLimiter } from "./requests.ts";
-import { invalidToken, requireRights, requireScope, unauthenticated } from "./rights.ts";
+import { invalidToken, requireRights, requireScope } from "./rights.ts";
 import type { LateRecords } from "./unwritten-decisions.ts";
 
 /** A kind of call. Each route declares one. */
@@ -119,13 +117,10 @@ export interface Gate {
 export type IdentifyResult = { readonly ok: true; readonly caller: Caller } | RefusedResult;
 export type LimitResult = { readonly ok: true; readonly limit: RequestLimit | null } | RefusedResult;
 
-export interface GateDependencies {
+export interface GateDependencies extends AuthenticationParts {
   readonly db: Db;
   readonly bus: Pick<Bus, "deafForMs">;
   readonly ledger: Ledger;
-  readonly tokens: Tokens;
-  readonly sessions: Pick<Sessions, "authenticate" | "lastKnown">;
-  readonly links: Pick<SignInLinks, "find">;
   readonly workspaces: Workspaces;
   readonly limiter: RequestLimiter;
   readonly notices: LimitNotices;
@@ -136,64 +131,8 @@ export interface GateDependencies {
 }
 
 export function createGate(parts: GateDependencies): Gate {
-  const {
-    db,
-    bus,
-    ledger,
-    tokens,
-    sessions,
-    links,
-    workspaces,
-    limiter,
-    notices,
-    refused,
-    late,
-    clock,
-    log,
-  } = parts;
-
-  /** Avoid needless awaits here: each costs a busy server about 1 µs per call. */
-  function authenticate(credential: Credential): Caller | undefined | Promise<Caller | undefined> {
-    switch (credential.kind) {
-      case "bearer":
-        return tokens.authenticate(credential.secret);
-      case "session":
-        return sessions.authenticate(credential.secret);
-      case "link": {
-        const linked = links.find(credential.secret);
-        return linked instanceof Promise ? linked.then(linkedCaller) : linkedCaller(linked);
-      }
-      case "operator": {
-        const { user, workspace: name } = credential;
-        const workspace = workspaces.find(name);
-        return workspace
-          ? operator(user, workspace)
-          : workspaces.findStored(name).then((stored) => {
-              if (!stored) throw new Problem("not_found", `There is no workspace named ${name}.`);
-              return operator(user, stored);
-            });
-      }
-      case "foreign_page":
-        throw new Problem(
-          "origin_forbidden",
-          "A page from another origin may not act here. If it is this server's own page, set public_url to its address.",
-        );
-      case "malformed":
-        throw unauthenticated("unauthenticated", "The Authorization header must be: Bearer <token>.");
-      case "none":
-        throw unauthenticated("unauthenticated", "Send the header Authorization: Bearer <token>.");
-    }
-  }
-
-  function linkedCaller(linked: LinkedToken | undefined): Promise<Caller | undefined> | undefined {
-    return linked && tokens.callerOf(linked.workspaceId, linked.tokenId);
-  }
-
-  /** The caller as last read; undefined if the call cannot be authenticated without the store. */
-  function lastKnown(credential: Credential): Caller | undefined {
-    if (credential.kind === "bearer") return tokens.lastKnown(credential.secret);
-    return credential.kind === "session" ? sessions.lastKnown(credential.secret) : undefined;
-  }
+  const { db, bus, ledger, workspaces, limiter, notices, refused, late, clock, log } = parts;
+  const { authenticate, lastKnown } = createAuthentication(parts);
 
   /** Counts a call: see `RequestLimiter.take`. */
   const takeLimit = ({ workspaceId }: Caller, { urgent }: Pick<Operation, "urgent"> = {}) =>
@@ -389,13 +328,5 @@ export function createGate(parts: GateDependencies): Gate {
       return { ok: true, limit };
     },
     perform,
-  };
-}
-
-/** The operator on this machine, who may do everything in the workspace. */
-function operator(user: string, { id, name }: Workspace): Caller {
-  return {
-    ...{ workspaceId: id, workspace: name, actor: `user:${user}`, name: user, agent: null },
-    ...{ scopes: ADMIN_SCOPES, toolsMode: "all", person: user, role: null },
   };
 }

@@ -35,7 +35,7 @@ export async function ledgerOf(
   const directory = tempDir();
   const clock = new FakeClock();
   const start = (options?: TestGatewayOptions) =>
-    startGateway({ dataDir: directory.path, clock, ...options });
+    startGateway({ dataDir: directory.path, clock, isOnFiles: true, ...options });
   await (await start()).stop();
   const db = openSqlite(join(directory.path, "gatehouse.db"), { seals: sealsOf(directory.path) });
   const workspace = await db.get<{ id: number }>("SELECT id FROM workspaces WHERE name = 'default'");
