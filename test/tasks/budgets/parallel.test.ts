@@ -1,7 +1,7 @@
 /** Many simultaneous calls on one budget: what is spent, who waits, and who stops waiting. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { FakeClock } from "../../support/clock.ts";
-import { dispatch, ended, ledger, run, type Stage, startStage, unsettled, until } from "../support.ts";
+import { dispatch, ended, gate, ledger, run, type Stage, startStage, unsettled, until } from "../support.ts";
 import { notices, oneByOne, reservations, spent, worth } from "./support.ts";
 
 setDefaultTimeout(60_000);
@@ -101,8 +101,12 @@ describe.each(BUDGETS)("of %s", (_name, budget) => {
 
   test("80 and 100 per cent are reported once each, however many calls end together", async () => {
     await budget(10);
-    stage.upstream.script("paid", worth(1_000));
-    await endsOf(await many(30, "busy"));
+    // No call ends before all tasks are accepted: a spent budget accepts none.
+    const held = gate();
+    stage.upstream.script("paid", () => ({ ...worth(1_000), gate: held.opened }));
+    const ids = await many(30, "busy");
+    held.open();
+    await endsOf(ids);
     const told = await notices(stage.gateway);
     const name = _name === "an agent's day" ? "agent_day" : "workspace_month";
     expect(told).toEqual([
