@@ -47,6 +47,8 @@ const IDLE_MS = 5_000;
 const SEARCHER_IDLE_MS = 600_000;
 /** Enough memory for the index of about 150,000 passages. */
 const SEARCH_CACHE_BYTES = 96 * 1024 * 1024;
+/** Where a model's vectors are searched in copies as well: 100,000 of them with 384 numbers each take 40 MB. */
+const WITH_COPIES_BYTES = 2 * SEARCH_CACHE_BYTES;
 const MERGE_CACHE_BYTES = 8 * 1024 * 1024;
 
 export interface VaultOptions {
@@ -137,7 +139,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     program,
     setup,
     threads: SEARCH_THREADS,
-    cacheBytes: SEARCH_CACHE_BYTES,
+    cacheBytes: vectors.segments && embedder ? WITH_COPIES_BYTES : SEARCH_CACHE_BYTES,
     timeoutMs: SEARCH_MS,
     atOnce: SEARCHES_AT_ONCE,
     waiting: SEARCHES_WAITING,

@@ -60,7 +60,7 @@ export async function start(
     "limits: { requests_per_minute: 1000000 }",
     ...(model === null ? [] : [`embeddings: { model: ${model} }`]),
   ].join("\n");
-  gateway = await startGateway({ dataDir, yaml, clock, log });
+  gateway = await startGateway({ isOnFiles: true, dataDir, yaml, clock, log });
   return gateway;
 }
 

@@ -46,7 +46,7 @@ function newDirectory(): string {
 }
 
 async function start(dataDir: string, embeddings = ""): Promise<TestGateway> {
-  const gateway = await startGateway({ dataDir, clock, yaml: `limits: {}\n${embeddings}` });
+  const gateway = await startGateway({ isOnFiles: true, dataDir, clock, yaml: `limits: {}\n${embeddings}` });
   running.push(gateway);
   return gateway;
 }

@@ -32,7 +32,7 @@ beforeEach(async () => {
   const providers = { words: `{ kind: openai-compatible, base_url: "${embeddings.baseUrl}" }` };
   const yaml = `${yamlOf(chat.url, { tiers: { 1: ["a"] }, providers })}embeddings: { model: words/small }\n`;
   // The clock is stopped, so nothing times out, however slow this machine is.
-  gateway = await startGateway({ dataDir, yaml, clock: new FakeClock() });
+  gateway = await startGateway({ isOnFiles: true, dataDir, yaml, clock: new FakeClock() });
   await gateway.agent("clerk", { memory_scope: ["support", "sales"] });
   token = await gateway.token({ agent: "clerk", scopes: AGENT_SCOPES });
 });

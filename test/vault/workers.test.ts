@@ -186,7 +186,7 @@ describe("a thread's queue", () => {
 describe("the gateway", () => {
   test("ends its threads when it stops, and leaves one file of the store", async () => {
     const dataDir = tempDir();
-    const gateway = await startGateway({ dataDir: dataDir.path, log: silentLog });
+    const gateway = await startGateway({ isOnFiles: true, dataDir: dataDir.path, log: silentLog });
     const { id } = await write(gateway, { title: "One", text: "a sloop has one mast" });
     for (let n = 0; n < 10; n++) await write(gateway, { title: `${n}`, text: `yawl ${n}` });
     await search(gateway, { query: "mast" });
@@ -200,7 +200,7 @@ describe("the gateway", () => {
 
   test("answers or refuses work in progress when it stops, and keeps what it had answered", async () => {
     const dataDir = tempDir();
-    let gateway = await startGateway({ dataDir: dataDir.path, log: silentLog });
+    let gateway = await startGateway({ isOnFiles: true, dataDir: dataDir.path, log: silentLog });
     const writing = Array.from({ length: 30 }, (_, n) =>
       write(gateway, { title: `T${n}`, text: longText(`w${n}`, 20) }).catch((error: Error) => error),
     );
@@ -208,7 +208,7 @@ describe("the gateway", () => {
     const stopped = gateway.stop();
     const settled = await Promise.all(writing);
     await stopped;
-    gateway = await startGateway({ dataDir: dataDir.path, log: silentLog });
+    gateway = await startGateway({ isOnFiles: true, dataDir: dataDir.path, log: silentLog });
     for (const each of settled) {
       if (each instanceof Error) continue;
       expect((await gateway.call("GET", `/v1/vault/documents/${each.id}`)).status).toBe(200);
