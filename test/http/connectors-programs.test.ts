@@ -14,6 +14,7 @@ import { seal, open as unseal } from "../../src/store/sealed-value.ts";
 import { openSecretKey } from "../../src/store/secret-key.ts";
 import { connect } from "../mcp/support.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
+import { ENGINE } from "../support/postgres/engine.ts";
 import { reseal } from "../support/seals.ts";
 import { ledger } from "../tasks/support.ts";
 
@@ -26,6 +27,9 @@ let logged: string[];
 let isRunning = false;
 const note = (message: string, fields: object = {}) => void logged.push(JSON.stringify({ message, fields }));
 const log: Log = { debug: () => {}, info: note, warn: note, error: note };
+
+/** No earlier version stored anything in PostgreSQL. */
+const testOnFiles = test.skipIf(process.env[ENGINE] === "postgres");
 
 beforeEach(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "gatehouse-test-"));
@@ -206,37 +210,48 @@ describe("programs that were added before", () => {
     expect((await client.call("up__echo", { text: "hi" })).content[0].text).toBe("hi");
   });
 
-  test("by another workspace, in an earlier version's data, are disabled and not started", async () => {
-    await restart("all");
-    const tenant = await gateway.workspace("tenant");
-    await create({ transport: marking() }, { token: tenant });
-    await asStoredBefore("up");
-    await restart("operator");
-    await expectDisabled(tenant, "tenant");
-  });
+  testOnFiles(
+    "by another workspace, in an earlier version's data, are disabled and not started",
+    async () => {
+      await restart("all");
+      const tenant = await gateway.workspace("tenant");
+      await create({ transport: marking() }, { token: tenant });
+      await asStoredBefore("up");
+      await restart("operator");
+      await expectDisabled(tenant, "tenant");
+    },
+  );
 
-  test("by a token of default that was not an admin's, in an earlier version's data, are disabled", async () => {
-    await restart("all");
-    const token = await issue(gateway.admin, { scopes: ["connectors:write"] });
-    await create({ transport: marking() }, { token });
-    await asStoredBefore("up");
-    await restart("operator");
-    await expectDisabled(gateway.admin, "default");
-  });
+  testOnFiles(
+    "by a token of default that was not an admin's, in an earlier version's data, are disabled",
+    async () => {
+      await restart("all");
+      const token = await issue(gateway.admin, { scopes: ["connectors:write"] });
+      await create({ transport: marking() }, { token });
+      await asStoredBefore("up");
+      await restart("operator");
+      await expectDisabled(gateway.admin, "default");
+    },
+  );
 
-  test("by the operator, in an earlier version's data, still work, whatever happened to the token", async () => {
-    const tenant = await gateway.workspace("tenant");
-    const second = await gateway.call("POST", "/v1/tokens", { body: { name: "second", scopes: ["admin"] } });
-    await create({ transport: marking() }, { token: second.body.secret });
-    await create({ transport: marking() }, commandLine("tenant"));
-    await gateway.call("DELETE", `/v1/tokens/${second.body.id}`);
-    await asStoredBefore("up");
-    await restart("operator");
-    for (const token of [gateway.admin, tenant]) {
-      const client = await connect(gateway, { token });
-      expect((await client.call("up__echo", { text: "hi" })).content[0].text).toBe("hi");
-    }
-  });
+  testOnFiles(
+    "by the operator, in an earlier version's data, still work, whatever happened to the token",
+    async () => {
+      const tenant = await gateway.workspace("tenant");
+      const second = await gateway.call("POST", "/v1/tokens", {
+        body: { name: "second", scopes: ["admin"] },
+      });
+      await create({ transport: marking() }, { token: second.body.secret });
+      await create({ transport: marking() }, commandLine("tenant"));
+      await gateway.call("DELETE", `/v1/tokens/${second.body.id}`);
+      await asStoredBefore("up");
+      await restart("operator");
+      for (const token of [gateway.admin, tenant]) {
+        const client = await connect(gateway, { token });
+        expect((await client.call("up__echo", { text: "hi" })).content[0].text).toBe("hi");
+      }
+    },
+  );
 
   test("are all disabled if connectors.stdio is none", async () => {
     await create({ transport: marking() });
@@ -305,7 +320,7 @@ describe("the standard error of a program", () => {
     }
   });
 
-  test("is not shown again after a restart, when an earlier version stored it", async () => {
+  testOnFiles("is not shown again after a restart, when an earlier version stored it", async () => {
     await ended();
     await stop();
     const file = new Database(databasePath(dataDir));

@@ -91,7 +91,18 @@ describe.skipIf(missingPostgres !== undefined)("a session of MCP, over two nodes
   test("goes on when the node that opened it has stopped", async () => {
     const node = await started.add();
     const client = await connect(node);
+    const usedAt = async () => {
+      const [row] = await started.database.query("SELECT used_at, had_stream FROM mcp_sessions");
+      return [Number(row?.used_at), row?.had_stream];
+    };
+    const [before] = await usedAt();
+    await started.database.query("UPDATE mcp_sessions SET used_at = used_at - 60000");
+    const stream = await client.listen();
     await node.stop();
+    await stream.ended;
+    // Its last use is written at the latest when its node stops.
+    const [used, hadStream] = await usedAt();
+    expect([Number(used) >= Number(before), hadStream]).toEqual([true, true]);
     expect((await at(b, client).post(request("tools/list"))).status).toBe(200);
     expect((await at(a, client).post(request("tools/list"))).status).toBe(200);
     await at(a, client).delete();
