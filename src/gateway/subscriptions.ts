@@ -103,7 +103,8 @@ function subscribeFeed(feed: FeedHub, sources: Sources): void {
     const key = String(agent?.id ?? "");
     feed.publish(workspaceId, { name: "model.called", key, agent: agent?.id ?? null, data });
   });
-  connectors.changed.listen(({ workspaceId, name }) => feed.touch(workspaceId, "connector", name));
+  // Each node learns of connectors by itself, and shows the status that they have there.
+  connectors.changed.listen(({ workspaceId, name }) => feed.here.touched(workspaceId, "connector", name));
   tasks.changed.listen(({ workspaceId, task }) => feed.touch(workspaceId, "task", task));
   tasks.approvalChanged.listen(({ workspaceId, task, callId }) => {
     feed.touch(workspaceId, "approval", approvalKey(task, callId));

@@ -184,6 +184,41 @@ describe.skipIf(missingPostgres !== undefined)("events of a task that another no
     expect(resumed.events).toEqual(reader.events.filter((event) => event.id > last));
   });
 
+  test("of a background response arrive there while it is made, and end with it", async () => {
+    const clerk = await first.token({ scopes: ["models:call"] });
+    model.answer(["good ", "evening"]);
+    const headers = { authorization: `Bearer ${clerk}`, "content-type": "application/json" };
+    const body = { model: "slow/slow", input: "hi", background: true, stream: true };
+    const own = await fetch(`${first.url}/v1/responses`, {
+      ...{ method: "POST", headers, body: JSON.stringify(body) },
+    });
+    let id = "";
+    let ownText = "";
+    let text = "";
+    const read = async (response: Response, take: (part: string) => void) => {
+      const decoder = new TextDecoder();
+      for await (const part of response.body ?? []) take(decoder.decode(part, { stream: true }));
+    };
+    const ownDone = read(own, (part) => {
+      ownText += part;
+      id = /"id":"(resp_[^"]+)"/.exec(ownText)?.[1] ?? "";
+    });
+    await until(() => id !== "");
+    const reader = await fetch(`${second.url}/v1/responses/${id}?stream=true`, { headers });
+    expect(reader.status).toBe(200);
+    const done = read(reader, (part) => {
+      text += part;
+    });
+    model.send(1);
+    await until(() => text.includes('"good "'));
+    expect(text).not.toContain("evening");
+    model.send(2);
+    await Promise.all([ownDone, done]);
+    const without = (stream: string) => stream.replaceAll(/^: .*\n\n/gm, "");
+    expect(without(text)).toContain("event: response.completed");
+    expect(without(text)).toBe(without(ownText));
+  });
+
   test("include a person's decision that was made on the other node", async () => {
     upstream.script("a", (_request, call) => (call % 2 === 0 ? ASKS : { chunks: ["done"] }));
     const id = await dispatch(first, { agent: "careful", tools: ["time.now"] });

@@ -82,6 +82,19 @@ describe.skipIf(missingPostgres !== undefined)("the feed of another node", () =>
     await feed.saw("usage", ({ tasks_running }) => tasks_running === 0);
   });
 
+  test("shows a connector that is added and removed", async () => {
+    const feed = await listen();
+    const spec = {
+      ...{ openapi: "3.1.0", info: { title: "Pets", version: "1" } },
+      paths: { "/pets": { get: { operationId: "list", responses: { "200": { description: "Pets" } } } } },
+    };
+    const body = { name: "pets", kind: "openapi", base_url: "http://127.0.0.1:9", spec };
+    expect((await first.call("POST", "/v1/connectors", { body })).status).toBe(201);
+    await feed.saw("connector.changed", ({ name, status }) => name === "pets" && status === "ready");
+    await first.call("DELETE", "/v1/connectors/pets");
+    await feed.saw("connector.changed", ({ name, status }) => name === "pets" && status === "removed");
+  });
+
   test("shows documents, agents, tokens and limits", async () => {
     const feed = await listen();
     const added = await first.call("POST", "/v1/vault/documents", {

@@ -37,6 +37,7 @@ import { OpenResponses } from "./open-responses.ts";
 import { ResponseEvents } from "./read-events.ts";
 import { createdResponse, QUEUED, unansweredResponse } from "./response-forms.ts";
 import { type ResponseRunParts, runResponse, writableSoon } from "./run.ts";
+import { listenToErased, tellErased } from "./shared-erasures.ts";
 
 export interface BackgroundParts extends ResponseRunParts {
   readonly modelCalls: Pick<ModelCalls, "serve" | "run" | "check">;
@@ -93,7 +94,14 @@ export class BackgroundResponses {
       this.#endings.endQueued(open),
     );
     this.#endings = new ResponseEndings({ ...parts, hub, late: direct.late }, this.#open);
-    parts.signals.responsesErased.listen((erased) => this.#erased(erased));
+    parts.signals.responsesErased.listen((erased) => {
+      this.#erased(erased);
+      tellErased(nodes.bus, erased);
+    });
+    listenToErased(nodes.bus, (erased) => this.#erased(erased));
+    nodes.bus.missed.listen(() => {
+      for (const reading of [...this.#readings.keys()]) reading.erased();
+    });
   }
 
   /**
