@@ -6,14 +6,14 @@ import { type Db, StoreUnavailable } from "../../store/db.ts";
 import type { NodeInfo } from "../nodes.ts";
 import { SharedClock } from "./shared-clock.ts";
 
-export const BEAT_MS = 2_000;
+const BEAT_MS = 2_000;
 /** A node that has not been seen for so long is given up for dead. */
-export const DEAD_AFTER_MS = 8_000;
+const DEAD_AFTER_MS = 8_000;
 /** A node gives up its leases before others may take them. */
-export const DOUBTFUL_AFTER_MS = 6_000;
+const DOUBTFUL_AFTER_MS = 6_000;
 
 /** The database's time, in milliseconds since the Unix epoch: nodes need no common clock. */
-export const TIME = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+const TIME = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 const JOIN = `INSERT INTO nodes (id, version, since, seen_at, tasks) VALUES ($1, $2, ${TIME}, ${TIME}, 0) RETURNING seen_at AS "now"`;
 const SEEN = `UPDATE nodes SET seen_at = ${TIME}, tasks = $2 WHERE id = $1 RETURNING seen_at AS "now"`;

@@ -10,7 +10,7 @@ import { type EarlyBlock, extendBlock, mayStoreEarly } from "./rows.ts";
 /** The shortest time between two stores of one task's events. */
 const APART_MS = 50;
 /** A task that nobody asks for during this time is no longer followed. */
-export const FOLLOWED_MS = 10_000;
+const FOLLOWED_MS = 10_000;
 /** Pause after the store could not be written. */
 const RETRY_MS = 1_000;
 /**
