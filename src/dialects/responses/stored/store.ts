@@ -25,7 +25,7 @@ export interface DispatchEntry {
 export interface ResponseStoreParts {
   readonly db: Db;
   readonly lists: Pick<LedgerLists, "entry">;
-  readonly histories: Pick<LedgerHistories, "of">;
+  readonly histories: Pick<LedgerHistories, "of" | "catchUp">;
 }
 
 /**
@@ -102,8 +102,7 @@ export class ResponseStore {
     const request = requestText(workspaceId, row.requestSeq, asked);
     const found = { db, row, isBackground, request, path };
     if (isBackground && row.outcomeSeq === 0) {
-      const { openResponses } = this.#parts.histories.of(workspaceId);
-      if (openResponses.has(row.requestSeq))
+      if (await this.#isOpen(workspaceId, row.requestSeq))
         return new OwnedResponse({ ...found, answer: null, isAnswered: false });
       // It has just ended, or its row was changed.
       const ended = await findResponse(db, workspaceId, id);
@@ -115,6 +114,14 @@ export class ResponseStore {
     const { output_hash: hash } = answered;
     const answer = { workspaceId, seq: row.outcomeSeq, kind: "output", hash } as const;
     return new OwnedResponse({ ...found, answer, isAnswered: !isEnd });
+  }
+
+  /** Another node may have dispatched it a moment ago. */
+  async #isOpen(workspaceId: number, seq: number): Promise<boolean> {
+    const { histories } = this.#parts;
+    const history = histories.of(workspaceId);
+    if (!history.openResponses.has(seq) && !history.covers(seq)) await histories.catchUp(workspaceId);
+    return history.openResponses.has(seq);
   }
 
   async #entry(workspaceId: number, seq: number): Promise<ParsedEntry> {
