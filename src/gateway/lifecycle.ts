@@ -5,7 +5,6 @@ import { startFetchThread } from "../base/open-files/thread.ts";
 import { type Config, publicUrl } from "../config/config.ts";
 import type { Doors } from "../doors.ts";
 import type { FeedHub } from "../feed/hub.ts";
-import { reportLost } from "../gate/direct/open-calls.ts";
 import { type ConnectionPlan, checkPlan, reportPlan } from "../http/connections/plan.ts";
 import { type Listener, listen } from "../http/listen.ts";
 import type { Metrics } from "../http/metrics.ts";
@@ -74,16 +73,18 @@ export interface LifecycleParts {
 }
 
 const HOUSEKEEPING_MS = 5_000;
+/** The lease of the node that renews all tokens once too many have ended. */
+const RENEWS_TOKENS = "token.renew";
 
 /** Phase 7: start, drain and stop. A stop is a start in reverse: the network first, the store last. */
 export function createLifecycle(parts: LifecycleParts): Gateway {
   const { config, platform, store, evidence, feed, metrics, doors, plan, server } = parts;
   const { clock, ids, log } = platform;
-  const { db } = store;
+  const { db, nodes } = store;
   const { workspaces, ledgers, webhook, histories, watch } = evidence;
-  const { tokens, tokenRenewal, sessions, links, budgets, usageSlots, refused, late } = parts.gate;
+  const { tokens, tokenRenewal, sessions, links, usageSlots, refused, late } = parts.gate;
   const { forgetting, embedding, vault, direct, tools, openedTasks, background, runs } = parts.work;
-  const { ledger, lists, checkpoints } = ledgers;
+  const { checkpoints } = ledgers;
   const { tasks, events, approvalService, quoted, expiry } = openedTasks;
   const { app, mcp, openCalls, operatorSecret } = doors;
   let endHousekeeping = () => {};
@@ -100,7 +101,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
       await purgeKeys(db, clock.now());
       await approvalService.expire();
       await usageSlots.keepHouse();
-      await tokenRenewal.keepHouse();
+      if (nodes.leases.has(RENEWS_TOKENS)) await tokenRenewal.keepHouse();
       await histories.keepHouse();
     } catch (error) {
       log.warn("housekeeping failed; it will be tried again", { error });
@@ -108,8 +109,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
   }
 
   async function work(): Promise<void> {
-    const lost = { db, ledger, lists, histories, budgets, clock, log };
-    for (const { id } of workspaces.list()) await reportLost(lost, id);
+    await direct.reportLost();
     await vault.start();
     await tasks.start();
     await background.start();
@@ -131,6 +131,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
     server.listener = listener;
     const url = publicUrl(config, listener.port);
     writeRuntime(config.dataDir, { pid: process.pid, url: listener.url, secret: operatorSecret });
+    nodes.leases.hold(RENEWS_TOKENS, () => () => {});
     endHousekeeping = every(clock, HOUSEKEEPING_MS, () => void keepHouse());
     if (plan) reportPlan(plan, log);
     log.info("gatehouse is ready", { url, data: config.dataDir });

@@ -116,12 +116,12 @@ export class ResponseStore {
     return new OwnedResponse({ ...found, answer, isAnswered: !isEnd });
   }
 
-  async #isOpen(workspaceId: number, requestSeq: number): Promise<boolean> {
+  /** Another node may have dispatched it a moment ago. */
+  async #isOpen(workspaceId: number, seq: number): Promise<boolean> {
     const { histories } = this.#parts;
-    if (histories.of(workspaceId).openResponses.has(requestSeq)) return true;
-    // Another node may have dispatched it a moment ago.
-    await histories.catchUp(workspaceId);
-    return histories.of(workspaceId).openResponses.has(requestSeq);
+    const history = histories.of(workspaceId);
+    if (!history.openResponses.has(seq) && !history.covers(seq)) await histories.catchUp(workspaceId);
+    return history.openResponses.has(seq);
   }
 
   async #entry(workspaceId: number, seq: number): Promise<ParsedEntry> {
