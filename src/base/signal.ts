@@ -8,6 +8,11 @@ export class Signal<Value> {
     return () => void this.#listeners.delete(listener);
   }
 
+  /** Whether anybody listens. */
+  get isListened(): boolean {
+    return this.#listeners.size > 0;
+  }
+
   emit(value: Value): void {
     for (const listener of this.#listeners) listener(value);
   }

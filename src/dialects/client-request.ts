@@ -1,5 +1,6 @@
 import type { Problem } from "../base/errors.ts";
 import type { Detail } from "../ledger/entry.ts";
+import type { Admit } from "../ledger/ledger.ts";
 import type { DialectApi, DialectRequest } from "./dialect.ts";
 
 /** A client's request for a model. */
@@ -29,6 +30,8 @@ export interface ClientRequest {
    * request. The value is the detail of the call's own entries.
    */
   readonly dispatched?: Detail;
+  /** Called in the transaction of each intent. Throws if the call must not be made after all. */
+  readonly admit?: Admit;
 }
 
 /** An answer for a client. MUST be sent, or its body cancelled. */

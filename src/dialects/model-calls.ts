@@ -253,7 +253,11 @@ export class ModelCalls {
     // All attempts send the same request, so only one entry stores it.
     const isFirst = number === 1 && !client.dispatched;
     const input = isFirst ? Buffer.from(client.bytes).toString() : undefined;
-    const admit: Admit = async (tx) => void (await policy.admit(tx));
+    const admitted = async (tx: Tx) => {
+      if (client.admit) await client.admit(tx);
+      return policy.admit(tx);
+    };
+    const admit: Admit = async (tx) => void (await admitted(tx));
     const { size } = request;
     const expected = () => expectedCost(price, estimates.of(workspaceId), model, () => size.bytes, size);
     const paid =
@@ -265,7 +269,7 @@ export class ModelCalls {
             // Without a budget nothing is reserved, but a lost call still has a price.
             detail: (reserved: number) => ({ ...detail, reserved: reserved || expected() }),
             claim: async (tx: Tx) => {
-              const current = await policy.admit(tx);
+              const current = await admitted(tx);
               return { spender: { workspaceId, agent: current }, owner, expected };
             },
           };

@@ -32,6 +32,11 @@ const MEANT =
 /** Calls that callers make outside of tasks: an intent, and an outcome that is missing if the process died. */
 const CALLS: ReadonlySet<string | undefined> = new Set(["tool.call", "model.call", "model.count"]);
 
+/** Whether an entry belongs to a call outside of tasks. A task's calls are found through the task. */
+export function isDirectCall({ action, task }: Pick<HistoryEntry, "action" | "task">): boolean {
+  return CALLS.has(action) && task === undefined;
+}
+
 /** The contents of an entry, as stored or as appended. */
 export type HistoryEntry = {
   readonly [Field in "phase" | "action" | "outcome" | "actor" | "task" | "ref" | "detail"]?:

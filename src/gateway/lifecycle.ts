@@ -5,7 +5,6 @@ import { startFetchThread } from "../base/open-files/thread.ts";
 import { type Config, publicUrl } from "../config/config.ts";
 import type { Doors } from "../doors.ts";
 import type { FeedHub } from "../feed/hub.ts";
-import { reportLost } from "../gate/direct/open-calls.ts";
 import { type ConnectionPlan, checkPlan, reportPlan } from "../http/connections/plan.ts";
 import { type Listener, listen } from "../http/listen.ts";
 import type { Metrics } from "../http/metrics.ts";
@@ -81,9 +80,9 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
   const { clock, ids, log } = platform;
   const { db } = store;
   const { workspaces, ledgers, webhook, histories, watch } = evidence;
-  const { tokens, tokenRenewal, sessions, links, budgets, usageSlots, refused, late } = parts.gate;
+  const { tokens, tokenRenewal, sessions, links, usageSlots, refused, late } = parts.gate;
   const { forgetting, embedding, vault, direct, tools, openedTasks, background, runs } = parts.work;
-  const { ledger, lists, checkpoints } = ledgers;
+  const { checkpoints } = ledgers;
   const { tasks, events, approvalService, quoted, expiry } = openedTasks;
   const { app, mcp, openCalls, operatorSecret } = doors;
   let endHousekeeping = () => {};
@@ -108,8 +107,7 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
   }
 
   async function work(): Promise<void> {
-    const lost = { db, ledger, lists, histories, budgets, clock, log };
-    for (const { id } of workspaces.list()) await reportLost(lost, id);
+    await direct.reportLost();
     await vault.start();
     await tasks.start();
     await background.start();

@@ -59,7 +59,9 @@ export async function openWork(
     ...{ db, nodes, clock, ids, log, random, forgetting, main, embedder, formerEmbedder },
     ...{ index, program: vaultWorker, reading: config.vault },
   });
-  const direct = openDirectCalls(db, clock, log);
+  const direct = openDirectCalls({
+    ...{ db, nodes, ledger, lists, histories, budgets, workspaces, clock, log },
+  });
   const tools = await openConnectors({
     ...{
       direct,
@@ -122,8 +124,10 @@ export async function openWork(
       log,
     },
     ...{ store: responses, scheduler: tasks.scheduler, conversations: openedTasks.conversations },
+    ...openedTasks.sharing,
     signals: openedTasks.signals,
   });
+  openedTasks.sharing.add(background.claimed);
   const responseCalls = new ResponseCalls({ modelCalls, requests, background });
   const storedResponses = new StoredResponses({
     ...{ agents, clock, background, store: responses, eraser: openedTasks.eraser },

@@ -32,6 +32,10 @@ export interface Ledger {
   readonly grown: Signal<LedgerGrowth>;
   /** Emits each entry once it is on disk, in the order of its ledger. */
   readonly appended: Signal<Appended>;
+  /** Emits each entry before it is appended. A listener that throws refuses it, and no other entry. */
+  readonly requested: Signal<Omit<Appended, "seq">>;
+  /** Emits each entry in its transaction. */
+  readonly appending: Signal<Appended & { readonly tx: Tx }>;
 }
 
 /** Refuses an entry by throwing. Undefined means that it is admitted at once. */
@@ -74,6 +78,8 @@ const ROWS = 16;
 export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: LedgerHeads): Ledger {
   const grown = new Signal<LedgerGrowth>();
   const appended = new Signal<Appended>();
+  const requested = new Signal<Omit<Appended, "seq">>();
+  const appending = new Signal<Appended & { readonly tx: Tx }>();
   /** By workspace; a ledger for which nothing waits has no queue. */
   const waiting = new Map<number, QueuedEntry[]>();
   let waitingCount = 0;
@@ -86,6 +92,11 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
   ): void {
     heads.move(tx, workspaceId, tails);
     const size = tails.at(-1)?.seq ?? 0;
+    if (appending.isListened) {
+      for (const [index, draft] of drafts.entries()) {
+        appending.emit({ tx, workspaceId, seq: size - drafts.length + index + 1, draft });
+      }
+    }
     tx.onCommit(() => {
       for (const [index, draft] of drafts.entries()) {
         appended.emit({ workspaceId, seq: size - drafts.length + index + 1, draft });
@@ -95,6 +106,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
   }
 
   async function append(tx: Tx, workspaceId: number, draft: EntryDraft): Promise<number> {
+    if (requested.isListened) requested.emit({ workspaceId, draft });
     const tail = heads.tail(tx, workspaceId);
     const { next, payloads } = sealed(workspaceId, tail, draft, clock.now());
     moveTail(tx, workspaceId, [next.tail], [draft]);
@@ -144,6 +156,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
       try {
         const asked = admit?.(tx);
         if (asked) await asked;
+        if (requested.isListened) requested.emit({ workspaceId, draft });
         const { next, payloads } = sealed(
           workspaceId,
           links.at(-1)?.tail ?? heads.tail(tx, workspaceId),
@@ -223,6 +236,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
     append,
     grown,
     appended,
+    ...{ requested, appending },
     record(workspaceId, draft, admit) {
       return new Promise((resolve, reject) => {
         if (waitingCount >= WAITING_LIMIT) {

@@ -9,6 +9,7 @@ import { TaskCalls } from "./approvals/calls.ts";
 import { ApprovalEvidence } from "./approvals/evidence.ts";
 import { ApprovalService } from "./approvals/service.ts";
 import { openClaims } from "./claims/open.ts";
+import type { OpenClaims } from "./claims/shared/open.ts";
 import { PayloadEraser } from "./erasure/payload-eraser.ts";
 import { PayloadExpiry } from "./erasure/payload-expiry.ts";
 import { QuotedPayloads } from "./erasure/quoted-payloads.ts";
@@ -31,7 +32,7 @@ export interface OpenTasksParts
   readonly notices: LimitNotices;
   readonly forgetting: Forgetting;
   readonly faults: LedgerFaults;
-  readonly direct: Pick<DirectCallRecords, "running">;
+  readonly direct: Pick<DirectCallRecords, "running" | "reportLeft">;
   /** The maximum number of tasks that this process runs at once. */
   readonly nodeCeiling: number;
   /** The maximum number of tasks that may wait in one workspace. */
@@ -42,6 +43,8 @@ export interface OpenTasksParts
 
 /** Tasks, with the approval of their calls and the erasure of their texts. */
 export interface OpenTasks {
+  /** How tasks and background responses are shared with other nodes. */
+  readonly sharing: OpenClaims;
   readonly signals: TaskSignals;
   readonly events: EventHub;
   /** The memory for conversations in progress. */
@@ -68,12 +71,13 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
   const answers = new CallAnswers();
   const conversations = new ConversationMemory();
   const signals = new TaskSignals();
-  const { claims, otherNodes, add } = openClaims(parts);
+  const sharing = openClaims(parts);
+  const { claims, otherNodes } = sharing;
   const tasks = new TaskService(
     { ...parts, approvals, hub, claims, answers, conversations, signals },
     { nodeCeiling, queueLimit, notices, otherNodes },
   );
-  add(tasks.claimed);
+  sharing.add(tasks.claimed);
   const approvalService = new ApprovalService({
     ...parts,
     approvals,
@@ -84,6 +88,7 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
     isEnding: (id) => tasks.isEnding(id),
   });
   return {
+    sharing,
     signals,
     events: hub,
     conversations,

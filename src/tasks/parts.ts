@@ -27,7 +27,7 @@ export interface TaskParts {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly lists: LedgerLists;
-  readonly histories: Pick<LedgerHistories, "of">;
+  readonly histories: Pick<LedgerHistories, "of" | "catchUp">;
   readonly budgets: Budgets;
   readonly workspaces: Workspaces;
   readonly agents: Agents;

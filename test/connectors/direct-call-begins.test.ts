@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import type { ToolAnswer } from "../../src/connectors/source.ts";
+import { localCallOwners } from "../../src/gate/direct/call-owners.ts";
 import { reportLostCalls } from "../../src/gate/direct/open-calls.ts";
 import type { Tx } from "../../src/store/db.ts";
 import { type Gate, gate, until } from "../tasks/support.ts";
@@ -200,7 +201,10 @@ describe("a call that costs something", () => {
       await until(() => budgets.reservations === 0);
       expect(outcomes()).toEqual([["succeeded", "", 5]]);
       expect(bench.entries().at(-1)?.detail).toEqual({ duration_ms: expect.any(Number), late_ms: 4_000 });
-      await reportLostCalls({ ...bench, histories: await bench.histories(), budgets, log: silentLog }, 1);
+      await reportLostCalls(
+        { ...bench, owners: localCallOwners(await bench.histories()), budgets, log: silentLog },
+        1,
+      );
       await direct.stop();
       expect(outcomes()).toEqual([["succeeded", "", 5]]);
       expect(charged()).toEqual({ credits: 5 });
@@ -210,7 +214,10 @@ describe("a call that costs something", () => {
       await direct.stop();
       allow();
       bench.clock.advance(10_000);
-      await reportLostCalls({ ...bench, histories: await bench.histories(), budgets, log: silentLog }, 1);
+      await reportLostCalls(
+        { ...bench, owners: localCallOwners(await bench.histories()), budgets, log: silentLog },
+        1,
+      );
       expect(outcomes()).toEqual([["failed", "unknown", 5]]);
       expect(charged()).toEqual({ credits: 5 });
     });

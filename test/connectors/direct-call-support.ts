@@ -12,6 +12,7 @@ import { ToolRegistry } from "../../src/connectors/registry.ts";
 import type { ToolAnswer } from "../../src/connectors/source.ts";
 import { Budgets } from "../../src/gate/budget.ts";
 import { type DirectCallRecords, openDirectCalls } from "../../src/gate/direct/open.ts";
+import { localNodes } from "../../src/nodes/local-nodes.ts";
 import { countsInMemory } from "../gate/support.ts";
 import { type Gate, gate } from "../tasks/support.ts";
 import { type CallBench, openCallBench, origin, tool } from "./bench.ts";
@@ -95,7 +96,6 @@ export function useDirectCalls(): void {
     });
     catalogue = new Catalogue([own]);
     const registry = new ToolRegistry(catalogue);
-    direct = openDirectCalls(db, clock, silentLog);
     const toolPrices = [{ pattern: "paid.*", micros: 5 }];
     budgets = new Budgets({
       workspaces,
@@ -104,6 +104,9 @@ export function useDirectCalls(): void {
       toolPrices,
       recordCrossing: async () => {},
     });
+    const nodes = localNodes("node_1", clock);
+    const histories = await bench.histories();
+    direct = openDirectCalls({ ...bench, nodes, histories, budgets, workspaces, log: silentLog });
     const given = { db, ...direct, budgets, ledger, agents, workspaces, registry, clock, ids };
     calls = new DirectCalls({ ...given, log: silentLog });
     agent = await db.tx(1, (tx) =>

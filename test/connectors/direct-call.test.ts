@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { ConnectorError, type ToolAnswer } from "../../src/connectors/source.ts";
+import { localCallOwners } from "../../src/gate/direct/call-owners.ts";
 import { reportLostCalls } from "../../src/gate/direct/open-calls.ts";
 import { gate } from "../tasks/support.ts";
 import { said } from "./bench.ts";
@@ -28,7 +29,10 @@ test("a call whose outcome cannot be written is not reported as done, and the ne
   });
   await expect(call("up.echo")).rejects.toMatchObject({ status: 503, code: "ledger_unavailable" });
   bench.file.run("DROP TRIGGER full");
-  await reportLostCalls({ ...bench, histories: await bench.histories(), budgets, log: silentLog }, 1);
+  await reportLostCalls(
+    { ...bench, owners: localCallOwners(await bench.histories()), budgets, log: silentLog },
+    1,
+  );
   expect(outcome()).toEqual({ outcome: "failed", code: "unknown" });
 });
 

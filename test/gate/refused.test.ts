@@ -5,18 +5,20 @@ import { createLimitNotices } from "../../src/gate/notices.ts";
 import { createRefusedCallers } from "../../src/gate/refused.ts";
 import { LocalRequestLimiter } from "../../src/gate/requests.ts";
 import type { EntryDraft } from "../../src/ledger/entry.ts";
-import type { Appended, LedgerGrowth } from "../../src/ledger/ledger.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import { FakeClock } from "../support/clock.ts";
 
 const MINUTE = 60_000;
 let drafts: EntryDraft[];
 let clock: FakeClock;
-const ledger = {
+const ledger: Ledger = {
   begin: async () => {},
   append: () => Promise.reject(new Error("not asked for")),
   record: async (_: number, draft: EntryDraft) => drafts.push(draft),
-  grown: new Signal<LedgerGrowth>(),
-  appended: new Signal<Appended>(),
+  grown: new Signal(),
+  appended: new Signal(),
+  requested: new Signal(),
+  appending: new Signal(),
 };
 const workspace = (id: number, requestsPerMinute: number) => ({
   id,

@@ -9,9 +9,9 @@ import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import { type Db, StoreUnavailable, type Tx } from "../../store/db.ts";
 import type { Budgets, Claim } from "../budget.ts";
 import type { Call } from "../call.ts";
-import type { LedgerHistories } from "../ledger-histories.ts";
 import { type EndedCall, settleCall } from "../settle.ts";
 import { recordUsage } from "../usage/counts.ts";
+import type { CallOwners } from "./call-owners.ts";
 
 /** A call that costs something. */
 export interface PaidCall {
@@ -51,16 +51,16 @@ export interface LostCallsParts {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly lists: Pick<LedgerLists, "entry">;
-  readonly histories: Pick<LedgerHistories, "of">;
+  readonly owners: CallOwners;
   readonly budgets: Budgets;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /**
- * Reports the calls that were in flight when an earlier process died. It is unknown whether they were carried out,
+ * Reports the calls that were in flight when their process died. It is unknown whether they were carried out,
  * and none is repeated. Each is charged, since it may have been made: a tool call at its price, a model call at the
- * reserved amount. Only counting tokens is free. Called once, at startup.
+ * reserved amount. Only counting tokens is free. Called at startup, and when another node is gone.
  *
  * Which calls were open is read from entries that were verified against the signed tree: only this server can cause a
  * call to be recorded, or charged to anyone, and nobody who can write the file can hide one. The agent that an entry
@@ -71,7 +71,7 @@ export interface LostCallsParts {
  * @throws LedgerChanged; StoreUnavailable
  */
 export async function reportLostCalls(parts: LostCallsParts, workspaceId: number): Promise<void> {
-  for (const ref of [...parts.histories.of(workspaceId).openCalls]) {
+  for (const ref of await parts.owners.lost(workspaceId)) {
     try {
       await reportLostCall(parts, workspaceId, ref);
     } catch (error) {
@@ -88,7 +88,7 @@ export async function reportLostCalls(parts: LostCallsParts, workspaceId: number
 }
 
 async function reportLostCall(
-  { db, ledger, lists, budgets, clock }: LostCallsParts,
+  { db, ledger, lists, owners, budgets, clock }: LostCallsParts,
   workspaceId: number,
   ref: number,
 ): Promise<void> {
@@ -105,6 +105,7 @@ async function reportLostCall(
     ? { kind: "model", name: model ?? "", outcome: "failed", durationMs: null, client }
     : { kind: "tool", name: tool ?? "", outcome: "unknown", durationMs: null };
   await db.tx(workspaceId, async (tx) => {
+    if (!(await owners.takeLost(tx, workspaceId, ref))) return;
     const entry: EntryDraft = {
       ...{ phase: "outcome", ref, action, outcome: "failed" },
       code: action === "tool.call" ? "unknown" : "interrupted",

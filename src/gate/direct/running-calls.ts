@@ -98,6 +98,13 @@ export class RunningCalls {
     }
   }
 
+  /** Ends the calls in flight, because the other nodes have given this one up. New calls are accepted. */
+  cutOff(): void {
+    for (const { abort, isQueued } of this.#running.keys()) {
+      if (!isQueued) abort.abort(new CallInterruption("shutdown"));
+    }
+  }
+
   /** Refuses new calls and those that are still waiting. Resolves when none is in flight. */
   async drain(): Promise<void> {
     this.#isDraining = true;

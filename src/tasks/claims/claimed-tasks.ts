@@ -39,6 +39,12 @@ export class ClaimedTasks implements ClaimedWork {
     return this.#tasks.all().map(({ workspaceId, taskId }) => ({ workspaceId, id: taskId }));
   }
 
+  async openIds(workspaceId: number): Promise<readonly string[]> {
+    const { histories } = this.#parts;
+    await histories.catchUp(workspaceId);
+    return [...histories.of(workspaceId).openTasks.keys()];
+  }
+
   async adopt(workspaceId: number, ids: readonly string[]): Promise<readonly string[]> {
     const tasks = this.#tasks;
     const recovered = await recoverTasks(this.#parts, workspaceId, tasks.stopping, ids);

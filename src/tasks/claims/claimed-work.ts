@@ -11,6 +11,11 @@ export interface ClaimedWork {
   /** All of it that other nodes may have taken, because none of it is being accepted. */
   all(): readonly WorkKey[];
   /**
+   * The ids of all such work that has not ended, whichever node has it, according to the ledger.
+   * @throws LedgerChanged
+   */
+  openIds(workspaceId: number): Promise<readonly string[]>;
+  /**
    * Takes over what this node has just claimed, with what the ledger shows of it. What was in flight at an earlier node
    * is recorded as lost.
    * @returns what cannot be continued, because its ledger was changed

@@ -15,6 +15,12 @@ export interface WorkKey {
   readonly id: string;
 }
 
+/** The claim that this process had on some work when it asked for it. */
+export interface Claim {
+  /** Whether it still has it. If so, it cannot be lost before the transaction has ended. */
+  isHeld(tx: Tx): Promise<boolean>;
+}
+
 /**
  * The claims of this node. Each open task and background response belongs to at most one node, and only that node
  * makes calls for it or writes what becomes of it.
@@ -22,6 +28,7 @@ export interface WorkKey {
 export interface TaskClaims {
   /** Whether other nodes may take what this one gives up. */
   readonly isShared: boolean;
+  claim(workspaceId: number, id: string): Claim;
   /**
    * The store for one task. Its transactions throw `ClaimLost` unless the node that this process was when `fence` was
    * called still has the claim. The claim cannot be lost before the transaction has ended.
@@ -46,6 +53,7 @@ export interface TaskClaims {
 /** The claims of the only node that uses its store: they are always its own. */
 export const localClaims: TaskClaims = {
   isShared: false,
+  claim: () => ({ isHeld: async () => true }),
   fence: (db) => db,
   add() {},
   end() {},

@@ -2,17 +2,22 @@ import { parsedEntry } from "../../ledger/reading/parsed-entry.ts";
 import { inListSql, listsOf } from "../../store/common-sql.ts";
 import type { TaskParts } from "../parts.ts";
 
-type HiddenTaskParts = Pick<TaskParts, "db" | "ledger" | "lists" | "histories">;
+type HiddenTaskParts = Pick<TaskParts, "db" | "claims" | "ledger" | "lists">;
 
 /**
  * Finds tasks that the ledger shows as dispatched and unfinished although their rows are missing or marked as
  * finished. Someone has hidden those rows from the usual check. Such a row is opened again, and then checked like any
  * other open task. A task without a row ends as failed.
+ * @param dispatched the tasks, with the entries that dispatched them
  * @throws LedgerChanged
  */
-export async function openHiddenTasks(parts: HiddenTaskParts, workspaceId: number): Promise<void> {
-  const { db, histories } = parts;
-  const open = new Map(histories.of(workspaceId).openTasks);
+export async function openHiddenTasks(
+  parts: HiddenTaskParts,
+  workspaceId: number,
+  dispatched: ReadonlyMap<string, number>,
+): Promise<void> {
+  const { db } = parts;
+  const open = new Map(dispatched);
   if (open.size === 0) return;
   const rows: { readonly id: string; readonly finished_at: number | null }[] = [];
   for (const ids of listsOf([...open.keys()])) {
@@ -39,7 +44,7 @@ export async function openHiddenTasks(parts: HiddenTaskParts, workspaceId: numbe
 }
 
 async function endMissing(
-  { db, ledger, lists }: HiddenTaskParts,
+  { db, claims, ledger, lists }: HiddenTaskParts,
   workspaceId: number,
   id: string,
   ref: number,
@@ -48,8 +53,11 @@ async function endMissing(
   if (!dispatch) return;
   const { actor = "system", agent, tier } = parsedEntry(dispatch.bytes);
   db.seals.report("tasks", { workspace_id: workspaceId, id });
-  await ledger.record(workspaceId, {
-    ...{ phase: "outcome", ref, action: "task.dispatch", outcome: "failed", code: "internal" },
-    ...{ channel: "system", actor, agent, tier, task: id },
+  await db.tx(workspaceId, async (tx) => {
+    claims.end(tx, workspaceId, id);
+    await ledger.append(tx, workspaceId, {
+      ...{ phase: "outcome", ref, action: "task.dispatch", outcome: "failed", code: "internal" },
+      ...{ channel: "system", actor, agent, tier, task: id },
+    });
   });
 }

@@ -130,11 +130,13 @@ async function trustedTasks(
   let evidence: ReadonlyMap<string, ProvenTask>;
   try {
     if (claimed === null) {
-      await openHiddenTasks(parts, workspaceId);
+      await openHiddenTasks(parts, workspaceId, parts.histories.of(workspaceId).openTasks);
       stored = await openTasks(parts, workspaceId);
     } else {
       stored = await unfinishedTasks(parts.db, workspaceId, claimed);
-      await endClaims(parts, workspaceId, claimed, stored);
+      if (await openHidden(parts, workspaceId, claimed, stored)) {
+        stored = await unfinishedTasks(parts.db, workspaceId, claimed);
+      }
     }
     if (stored.length === 0) return { trusted: [], refused: [] };
     const ids = new Set(stored.map(({ id }) => id));
@@ -166,19 +168,34 @@ async function trustedTasks(
   return { trusted, refused: [] };
 }
 
-/** Ends the claims on tasks that are missing from the store, or have ended without their claims. */
-async function endClaims(
-  { db, claims }: Pick<TaskParts, "db" | "claims">,
+/**
+ * Opens those of the claimed tasks again that somebody has hidden: see `openHiddenTasks`. Ends the claims on those that
+ * have ended, or that nobody has dispatched.
+ * @returns whether there are any that were hidden
+ * @throws LedgerChanged
+ */
+async function openHidden(
+  parts: TaskParts,
   workspaceId: number,
   claimed: readonly string[],
   stored: readonly UnfinishedTask[],
-): Promise<void> {
+): Promise<boolean> {
+  const { db, claims, histories } = parts;
   const unfinished = new Set(stored.map(({ id }) => id));
-  const gone = claimed.filter((id) => !unfinished.has(id));
-  if (gone.length === 0) return;
-  await db.tx(null, async (tx) => {
-    for (const id of gone) claims.end(tx, workspaceId, id);
-  });
+  const others = claimed.filter((id) => !unfinished.has(id));
+  if (others.length === 0) return false;
+  // Now the ledger contains the ends of all tasks that were finished when the rows were read.
+  await histories.catchUp(workspaceId);
+  const { openTasks: open } = histories.of(workspaceId);
+  const hidden = new Map(others.flatMap((id) => (open.has(id) ? [[id, open.get(id) ?? 0] as const] : [])));
+  if (hidden.size > 0) await openHiddenTasks(parts, workspaceId, hidden);
+  const ended = others.filter((id) => !hidden.has(id));
+  if (ended.length > 0) {
+    await db.tx(null, async (tx) => {
+      for (const id of ended) claims.end(tx, workspaceId, id);
+    });
+  }
+  return hidden.size > 0;
 }
 
 /**

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { openWorkspaces } from "../../../src/access/workspaces.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Budgets } from "../../../src/gate/budget.ts";
+import { localCallOwners } from "../../../src/gate/direct/call-owners.ts";
 import { beginCall, reportLostCalls } from "../../../src/gate/direct/open-calls.ts";
 import { type CallBench, openCallBench } from "../../connectors/bench.ts";
 import { countsInMemory } from "../support.ts";
@@ -56,7 +57,10 @@ function lost(): number[] {
  */
 async function start(): Promise<(number | undefined)[]> {
   const before = bench.entries().length;
-  await reportLostCalls({ ...bench, histories: await bench.histories(), budgets, log: silentLog }, 1);
+  await reportLostCalls(
+    { ...bench, owners: localCallOwners(await bench.histories()), budgets, log: silentLog },
+    1,
+  );
   const written = bench.entries().slice(before);
   for (const entry of written) {
     expect(entry).toMatchObject({

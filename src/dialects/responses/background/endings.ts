@@ -3,7 +3,8 @@ import type { LateOutcomes } from "../../../gate/direct/late-outcomes.ts";
 import type { Ledger } from "../../../ledger/ledger.ts";
 import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
 import { FairSlots } from "../../../limits/fair-slots.ts";
-import { type Db, StoreUnavailable } from "../../../store/db.ts";
+import { StoreUnavailable } from "../../../store/db.ts";
+import { ClaimLost, type TaskClaims } from "../../../tasks/claims/claims.ts";
 import type { EventHub } from "../../../tasks/events/hub.ts";
 import type { EventLog } from "../../../tasks/events/log.ts";
 import { endDispatched, undoAttempt } from "../stored/rows.ts";
@@ -13,7 +14,7 @@ import { endDraft, endOf, isShutdown, type OpenResponse, type ResponseFailure } 
 import type { OpenResponses } from "./open-responses.ts";
 
 export interface ResponseEndingsParts {
-  readonly db: Db;
+  readonly claims: TaskClaims;
   readonly ledger: Ledger;
   readonly store: Pick<ResponseStore, "readDispatch">;
   readonly hub: EventHub;
@@ -81,6 +82,7 @@ export class ResponseEndings {
         this.#open.forget(open);
       };
       await write().catch((error: unknown) => {
+        if (error instanceof ClaimLost) return this.#open.forget(open);
         if (!(error instanceof StoreUnavailable)) throw error;
         log.error("the end of a response cannot be recorded yet", { response: id, error });
         this.#open.defer(open);
@@ -93,37 +95,57 @@ export class ResponseEndings {
   }
 
   async #write(open: OpenResponse, entry: ParsedEntry, events: EventLog | undefined): Promise<void> {
-    const { db, ledger } = this.#parts;
+    const { claims, ledger } = this.#parts;
     const { workspaceId, id, end } = open;
     if (!end) throw new Error("a response without an end was ended");
     const output = JSON.stringify(end);
-    await db.tx(workspaceId, async (tx) => {
+    await open.db.tx(workspaceId, async (tx) => {
       const draft = endDraft(entry, open, { outcome: end.status, code: end.error?.code, output });
       const outcomeSeq = await ledger.append(tx, workspaceId, draft);
       endDispatched(tx, workspaceId, { id, outcomeSeq, bytes: Buffer.byteLength(output) }, end);
       if (events) await saveEnd(tx, open, events);
+      claims.end(tx, workspaceId, id);
     });
   }
 
-  /** Leaves an interrupted response to the next start, and stores the events that readers have seen. */
+  /** Gives a response that is not running to another node. Never rejects. */
+  async release(open: OpenResponse): Promise<void> {
+    const { claims, log } = this.#parts;
+    const { workspaceId, id, givenTo } = open;
+    try {
+      await open.db.tx(null, async (tx) => claims.release(tx, [{ workspaceId, id }], givenTo), {
+        turnOf: workspaceId,
+      });
+    } catch (error) {
+      if (!(error instanceof ClaimLost)) {
+        log.warn("a response cannot be given to other nodes yet", { response: id, error });
+      }
+    }
+    this.#open.forget(open);
+  }
+
+  /** Leaves an interrupted response to another node or to the next start, and stores the events that readers have seen. */
   async #leaveToNextStart(open: OpenResponse): Promise<void> {
-    const { db, hub, log } = this.#parts;
+    const { claims, hub, log } = this.#parts;
     const { workspaceId, id } = open;
     const events = hub.find(id);
     try {
-      await db.tx(
+      await open.db.tx(
         null,
         async (tx) => {
           undoAttempt(tx, workspaceId, id);
           if (events) await saveLog(tx, open, events);
+          claims.release(tx, [{ workspaceId, id }], open.givenTo);
         },
         { turnOf: workspaceId },
       );
     } catch (error) {
-      log.warn("the events of an interrupted response cannot be stored", { response: id, error });
+      if (!(error instanceof ClaimLost)) {
+        log.warn("the events of an interrupted response cannot be stored", { response: id, error });
+      }
     }
     const { signal } = open.abort;
-    if (isShutdown(signal)) this.#open.forget(open);
+    if (isShutdown(signal) || claims.isShared) this.#open.forget(open);
     else if (signal.aborted) await this.end(open, null);
     else this.#open.leaveToNextStart(open);
   }

@@ -3,6 +3,8 @@ import type { Via } from "../../../base/via.ts";
 import { CallInterruption } from "../../../gate/direct/running-calls.ts";
 import type { EntryDraft } from "../../../ledger/entry.ts";
 import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
+import type { Db } from "../../../store/db.ts";
+import type { Claim } from "../../../tasks/claims/claims.ts";
 import type { ResponseJournal } from "./journal.ts";
 
 /** The abort reason when a client cancels its response. */
@@ -20,6 +22,10 @@ export interface OpenResponse {
   readonly abort: AbortController;
   /** Aborted when the process is about to stop. A response that is not running is then left to a later start. */
   readonly wait: AbortController;
+  /** Without it, another node has the response, and this one writes nothing more for it. */
+  readonly claim: Claim;
+  /** The store for the response: its transactions throw `ClaimLost` without the claim. */
+  readonly db: Db;
   /** Resolves when the response's end is written or deferred, or when this process has nothing more to do with it. */
   readonly forgotten: PromiseWithResolvers<void>;
   /** Called when stops no longer need to find the response. */
@@ -33,6 +39,8 @@ export interface OpenResponse {
   journal: ResponseJournal | null;
   /** Whether its answer is on disk. */
   isAnswered: boolean;
+  /** The node that gets the response after a shutdown of its call; null if whichever node is first may take it. */
+  givenTo: string | null;
   /** How the response ended without an answer. Set before the end is written. */
   end: UnansweredEnd | null;
 }

@@ -1,9 +1,14 @@
 import type { RunningCalls } from "../../../gate/direct/running-calls.ts";
+import type { Db } from "../../../store/db.ts";
+import type { TaskClaims } from "../../../tasks/claims/claims.ts";
 import type { EventHub } from "../../../tasks/events/hub.ts";
 import type { Scheduler } from "../../../tasks/queue/scheduler.ts";
+import type { ResponseEndings } from "./endings.ts";
 import { isShutdown, type OpenResponse } from "./open-response.ts";
 
 export interface OpenResponsesParts {
+  readonly db: Db;
+  readonly claims: Pick<TaskClaims, "isShared" | "claim" | "fence">;
   readonly running: Pick<RunningCalls, "add">;
   readonly scheduler: Pick<Scheduler, "remove">;
   readonly hub: EventHub;
@@ -15,12 +20,16 @@ type NewResponse = Pick<OpenResponse, "workspaceId" | "id" | "agentId" | "dispat
 export class OpenResponses {
   readonly #parts: OpenResponsesParts;
   readonly #open = new Map<string, OpenResponse>();
-  /** Ends a response that was aborted while it was not running. */
-  readonly #end: (open: OpenResponse) => Promise<void>;
+  readonly #endings: () => Pick<ResponseEndings, "endQueued" | "release">;
 
-  constructor(parts: OpenResponsesParts, end: (open: OpenResponse) => Promise<void>) {
+  /** @param endings for responses that are not running */
+  constructor(parts: OpenResponsesParts, endings: () => Pick<ResponseEndings, "endQueued" | "release">) {
     this.#parts = parts;
-    this.#end = end;
+    this.#endings = endings;
+  }
+
+  get size(): number {
+    return this.#open.size;
   }
 
   get(id: string): OpenResponse | undefined {
@@ -32,13 +41,15 @@ export class OpenResponses {
   }
 
   add(response: NewResponse): OpenResponse {
-    const { running, scheduler } = this.#parts;
+    const { db, claims, running, scheduler } = this.#parts;
     const { workspaceId, agentId, id } = response;
     const abort = new AbortController();
     const wait = new AbortController();
     const open: OpenResponse = {
       ...response,
-      ...{ abort, wait, forgotten: Promise.withResolvers<void>() },
+      ...{ abort, wait, forgotten: Promise.withResolvers<void>(), givenTo: null },
+      claim: claims.claim(workspaceId, id),
+      db: claims.fence(db, workspaceId, id),
       unregister: running.add({ workspaceId, agentId, abort, wait, isQueued: true }),
       ...{ isRunning: false, attempt: null, journal: null, isAnswered: false, end: null },
     };
@@ -49,10 +60,10 @@ export class OpenResponses {
       if (!isQuiet()) return;
       scheduler.remove(workspaceId, id);
       if (isShutdown(abort.signal)) this.forget(open);
-      else void this.#end(open);
+      else void this.#endings().endQueued(open);
     });
     wait.signal.addEventListener("abort", () => {
-      if (isQuiet() && scheduler.remove(workspaceId, id)) this.leaveToNextStart(open);
+      if (isQuiet() && scheduler.remove(workspaceId, id)) this.leave(open);
     });
     return open;
   }
@@ -63,6 +74,12 @@ export class OpenResponses {
     open.unregister();
     this.#open.delete(open.id);
     open.forgotten.resolve();
+  }
+
+  /** Leaves a response that does not run to another node or to the next start. */
+  leave(open: OpenResponse): void {
+    if (this.#parts.claims.isShared) void this.#endings().release(open);
+    else this.leaveToNextStart(open);
   }
 
   /** Leaves it to the next start. Until then, it can still be cancelled and stopped. */

@@ -12,6 +12,7 @@ import { deletePayloads, erasureDetail } from "../../../ledger/erase.ts";
 import type { Ledger } from "../../../ledger/ledger.ts";
 import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
 import { type Db, StoreUnavailable, type Tx } from "../../../store/db.ts";
+import type { TaskClaims } from "../../../tasks/claims/claims.ts";
 import { eraseEventsOf } from "../../../tasks/erasure/response-events.ts";
 import type { EventLog } from "../../../tasks/events/log.ts";
 import type { ConversationMemory, OpenConversation } from "../../../tasks/run/conversation-memory.ts";
@@ -33,6 +34,7 @@ import { endDraft, type OpenResponse, type ResponseFailure } from "./open-respon
 export interface ResponseRunParts {
   readonly signals: Pick<TaskSignals, "responsesErased">;
   readonly db: Db;
+  readonly claims: TaskClaims;
   readonly ledger: Ledger;
   readonly gate: Pick<Gate, "perform">;
   readonly tokens: Pick<Tokens, "callerOf">;
@@ -61,7 +63,7 @@ export async function runResponse(
 ): Promise<ResponseFailure | null> {
   const { db, tokens } = parts;
   const { workspaceId, id } = open;
-  open.attempt ??= await db.tx(null, (tx) => beginAttempt(tx, workspaceId, id), { turnOf: workspaceId });
+  open.attempt ??= await open.db.tx(null, (tx) => beginAttempt(tx, workspaceId, id), { turnOf: workspaceId });
   if (open.attempt > ATTEMPT_LIMIT) {
     return failed("interrupted", `The server stopped ${ATTEMPT_LIMIT} times during this response.`);
   }
@@ -92,7 +94,7 @@ async function runWith(
   parts: ResponseRunParts,
   { open, entry, log, caller, memory }: ResponseRun,
 ): Promise<ResponseFailure | null> {
-  const { db, gate, store, modelCalls } = parts;
+  const { gate, store, modelCalls } = parts;
   const { workspaceId, id, dispatchSeq, via, abort } = open;
   const { agent, ts = "", request_id: requestId = "" } = entry;
   const bytes = (await store.requestBytes(workspaceId, dispatchSeq)) * COPIES;
@@ -101,7 +103,7 @@ async function runWith(
   if (!sent) return failed("interrupted", "The request was erased before it was sent.");
   const request = { previous_response_id: field(sent.value, "previous_response_id") };
   const subject = { workspaceId, id, createdAt: Date.parse(ts), request };
-  open.journal ??= log ? await beginJournal(db, subject, log) : null;
+  open.journal ??= log ? await beginJournal(open.db, subject, log) : null;
   const { journal } = open;
   const headers = new Headers(agent === undefined || caller.agent ? {} : { [AGENT_HEADER]: agent });
   const origin: CallOrigin = {
@@ -264,6 +266,9 @@ async function callModel(parts: ResponseRunParts, call: Call, attempt: Attempt):
   const client = {
     ...{ bytes, value, headers, query: "", signal: open.abort.signal },
     dispatched: { response: open.id },
+    admit: async (tx: Tx) => {
+      if (!(await open.claim.isHeld(tx))) throw draining();
+    },
     onRefused(refused: (problem: Problem) => void) {
       memory.lost = refused;
     },
@@ -286,7 +291,7 @@ const ENDED: ReadonlySet<unknown> = new Set(["completed", "incomplete"]);
 
 /** Writes the end of the response in the transaction that stores its answer. */
 async function keep(
-  { ledger, signals }: Pick<ResponseRunParts, "ledger" | "signals">,
+  { claims, ledger, signals }: Pick<ResponseRunParts, "claims" | "ledger" | "signals">,
   { open, entry, journal }: Attempt,
   tx: Tx,
   { outcome, model, output }: StoredAnswer,
@@ -295,6 +300,9 @@ async function keep(
   const { workspaceId, id, dispatchSeq } = open;
   const response = finalResponse(output);
   if (!isMembers(response) || !ENDED.has(response.status)) return;
+  // Another node ends the response. This call is over nevertheless, and its outcome is written.
+  if (!(await open.claim.isHeld(tx))) return;
+  claims.end(tx, workspaceId, id);
   await journal?.save(tx);
   await ledger.append(tx, workspaceId, endDraft(entry, open, { outcome: "succeeded" }));
   const bytes = before + Buffer.byteLength(output);

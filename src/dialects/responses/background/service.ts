@@ -5,7 +5,7 @@ import type { Clock } from "../../../base/clock.ts";
 import { Problem } from "../../../base/errors.ts";
 import type { Ids } from "../../../base/ids.ts";
 import type { Log } from "../../../base/log.ts";
-import type { Call } from "../../../gate/call.ts";
+import type { Call, PersonDecision } from "../../../gate/call.ts";
 import type { DirectCallRecords } from "../../../gate/direct/open.ts";
 import { agentRemoved, draining, interrupted, refuseStopped } from "../../../gate/direct/refusals.ts";
 import { CallInterruption } from "../../../gate/direct/running-calls.ts";
@@ -14,6 +14,7 @@ import { LedgerChanged } from "../../../ledger/ledger-changed.ts";
 import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
 import type { Nodes } from "../../../nodes/nodes.ts";
 import { StoreUnavailable, type Tx } from "../../../store/db.ts";
+import type { ClaimedWork, OtherNodes } from "../../../tasks/claims/claimed-work.ts";
 import { EventHub, type EventReader } from "../../../tasks/events/hub.ts";
 import { SharedEvents } from "../../../tasks/events/shared/shared-events.ts";
 import { RESPONSE_EVENTS } from "../../../tasks/events/store.ts";
@@ -30,6 +31,7 @@ import type { OwnedResponse } from "../stored/owned-response.ts";
 import { findResponse, type StoredDispatch, storeDispatch } from "../stored/rows.ts";
 import type { ResponseOwner } from "../stored/store.ts";
 import type { HoldMemory } from "../stored/text-reading.ts";
+import { ClaimedResponses } from "./claimed-responses.ts";
 import { ResponseEndings } from "./endings.ts";
 import { lastStoredEvent, nextAttemptsEvent } from "./journal.ts";
 import { CANCELLED, type OpenResponse, type ResponseFailure, type UnansweredEnd } from "./open-response.ts";
@@ -42,8 +44,9 @@ import { listenToErased, tellErased } from "./shared-erasures.ts";
 export interface BackgroundParts extends ResponseRunParts {
   readonly modelCalls: Pick<ModelCalls, "serve" | "run" | "check">;
   readonly scheduler: Pick<Scheduler, "reserve" | "enqueueAll" | "remove">;
+  readonly otherNodes: OtherNodes;
   readonly direct: Pick<DirectCallRecords, "running" | "late">;
-  readonly histories: Pick<LedgerHistories, "of">;
+  readonly histories: Pick<LedgerHistories, "of" | "catchUp">;
   readonly workspaces: Pick<Workspaces, "list" | "isStopped">;
   readonly agents: Agents;
   readonly nodes: Nodes;
@@ -65,6 +68,8 @@ export interface DispatchedResponse {
 
 /** The id of the first event that a run publishes: 1 is derived from the request. */
 const FIRST_EVENT = 2;
+/** How often a cancel looks for the node that has the response. */
+const CANCEL_ATTEMPTS = 3;
 /** How many rows of earlier responses are restored in one transaction. */
 const ROWS_AT_ONCE = 64;
 
@@ -75,6 +80,8 @@ const ROWS_AT_ONCE = 64;
  */
 export class BackgroundResponses {
   readonly #parts: BackgroundParts;
+  /** The responses of this node, which others may take over. */
+  readonly claimed: ClaimedWork;
   readonly #hub: EventHub;
   readonly #open: OpenResponses;
   readonly #endings: ResponseEndings;
@@ -82,7 +89,7 @@ export class BackgroundResponses {
   readonly #readings = new Map<ResponseEvents, { workspaceId: number; id: string; requestSeq: number }>();
 
   constructor(parts: BackgroundParts) {
-    const { direct, scheduler, nodes } = parts;
+    const { db, claims, direct, scheduler, nodes } = parts;
     this.#parts = parts;
     const hub = new EventHub(
       parts.db,
@@ -90,10 +97,11 @@ export class BackgroundResponses {
       nodes.isShared ? (logs) => new SharedEvents(parts, logs, RESPONSE_EVENTS) : undefined,
     );
     this.#hub = hub;
-    this.#open = new OpenResponses({ running: direct.running, scheduler, hub }, (open) =>
-      this.#endings.endQueued(open),
-    );
-    this.#endings = new ResponseEndings({ ...parts, hub, late: direct.late }, this.#open);
+    const { running, late } = direct;
+    this.#open = new OpenResponses({ db, claims, running, scheduler, hub }, () => this.#endings);
+    this.#endings = new ResponseEndings({ ...parts, hub, late }, this.#open);
+    const recover = (workspaceId: number, seqs: readonly number[]) => this.#recoverAll(workspaceId, seqs);
+    this.claimed = new ClaimedResponses({ ...parts, recover }, this.#open, this.#endings);
     parts.signals.responsesErased.listen((erased) => {
       this.#erased(erased);
       tellErased(nodes.bus, erased);
@@ -113,7 +121,7 @@ export class BackgroundResponses {
     client: ResponsesClient,
     request: ReadResponsesRequest,
   ): Promise<DispatchedResponse> {
-    const { modelCalls, requests, agents, scheduler, ids, clock } = this.#parts;
+    const { modelCalls, requests, agents, claims, scheduler, ids, clock } = this.#parts;
     const { workspaceId } = call.caller;
     const { model, isStream } = request;
     // Even if its events are streamed: a dispatched response remains when its client leaves.
@@ -138,6 +146,7 @@ export class BackgroundResponses {
         await this.#refuseEnded(tx, open, agent);
         const requestSeq = await record({ phase: "intent", outcome: "allowed", input });
         storeDispatch(tx, workspaceId, { id, agentId, model, requestSeq, createdAt });
+        claims.add(tx, workspaceId, id);
         return requestSeq;
       });
     } catch (error) {
@@ -159,7 +168,7 @@ export class BackgroundResponses {
     else {
       place.release();
       if (abort.signal.aborted) void this.#endings.endQueued(open);
-      else this.#open.leaveToNextStart(open);
+      else this.#open.leave(open);
     }
     return { id, seq: open.dispatchSeq, response: unansweredResponse(client.value, row, QUEUED), events };
   }
@@ -197,29 +206,42 @@ export class BackgroundResponses {
    * call's entry are written later.
    */
   async cancel(call: Call, id: string): Promise<void> {
-    const open = this.#open.get(id);
-    if (!open) return;
-    const decision = await call.decide("cancel", this.#parts.clock);
-    open.abort.abort(CANCELLED);
-    await open.forgotten.promise;
-    await call.commitDecision(decision, async () => {});
-  }
-
-  /** Queues the responses that earlier processes left unfinished. Called once, before requests are served. */
-  async start(): Promise<void> {
-    const { workspaces, histories, scheduler } = this.#parts;
-    for (const { id: workspaceId } of workspaces.list()) {
-      const seqs = [...histories.of(workspaceId).openResponses];
-      const queued: QueuedTask[] = [];
-      for (let at = 0; at < seqs.length; at += ROWS_AT_ONCE) {
-        const open = await this.#recover(workspaceId, seqs.slice(at, at + ROWS_AT_ONCE));
-        queued.push(...open.map((each) => this.#queued(each)));
-      }
-      scheduler.enqueueAll(queued);
+    const { otherNodes, claims, clock } = this.#parts;
+    const { workspaceId } = call.caller;
+    let decision: PersonDecision | null = null;
+    // It may move to another node at the same moment.
+    for (let attempt = 1; attempt <= CANCEL_ATTEMPTS; attempt++) {
+      if (!this.#open.get(id)) await otherNodes.bring(workspaceId, id);
+      const open = this.#open.get(id);
+      if (!open) break;
+      decision ??= await call.decide("cancel", clock);
+      open.abort.abort(CANCELLED);
+      await open.forgotten.promise;
+      if (!claims.isShared || open.isAnswered || open.end) break;
     }
+    if (decision) await call.commitDecision(decision, async () => {});
   }
 
-  /** Interrupts all responses; the next start runs them again. Resolves when nothing more will be written. */
+  /**
+   * Queues the responses that earlier processes left unfinished, unless other nodes may have them. Called once, before
+   * requests are served.
+   */
+  async start(): Promise<void> {
+    const { workspaces, claims, histories } = this.#parts;
+    if (claims.isShared) return;
+    for (const { id } of workspaces.list()) await this.#recoverAll(id, [...histories.of(id).openResponses]);
+  }
+
+  async #recoverAll(workspaceId: number, seqs: readonly number[]): Promise<void> {
+    const queued: QueuedTask[] = [];
+    for (let at = 0; at < seqs.length; at += ROWS_AT_ONCE) {
+      const open = await this.#recover(workspaceId, seqs.slice(at, at + ROWS_AT_ONCE));
+      queued.push(...open.map((each) => this.#queued(each)));
+    }
+    this.#parts.scheduler.enqueueAll(queued);
+  }
+
+  /** Interrupts all responses; another node or the next start runs them again. Resolves when nothing more will be written. */
   async stop(): Promise<void> {
     const all = this.#open.all();
     this.#hub.end();

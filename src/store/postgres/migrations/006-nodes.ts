@@ -98,6 +98,15 @@ CREATE TABLE task_claims (
 );
 CREATE INDEX task_claims_by_node ON task_claims (node_id, workspace_id, task_id);
 CREATE INDEX task_claims_due ON task_claims (node_id) WHERE is_due;
+
+-- Which node makes each tool or model call outside of tasks, from its intent to its outcome.
+CREATE TABLE open_calls (
+  workspace_id BIGINT NOT NULL,
+  seq BIGINT NOT NULL,
+  node_id TEXT COLLATE "C" NOT NULL,
+  PRIMARY KEY (workspace_id, seq)
+);
+CREATE INDEX open_calls_by_node ON open_calls (node_id);
 -- The exact vectors of the vault's passages.
 CREATE TABLE vault_vectors (
   space_id BIGINT NOT NULL REFERENCES vault_spaces (id),

@@ -1,6 +1,6 @@
 import type { Nodes } from "../../../nodes/nodes.ts";
-import type { Db, Sql, Tx } from "../../../store/db.ts";
-import { ClaimLost, type TaskClaims, type WorkKey } from "../claims.ts";
+import type { Db, Tx } from "../../../store/db.ts";
+import { type Claim, ClaimLost, type TaskClaims, type WorkKey } from "../claims.ts";
 
 /** A task was queued again, and its node has to resume it: `workspace`, `task`, `node`. */
 export const DUE = "tasks.due";
@@ -42,12 +42,10 @@ const TAKE_WAITING = `UPDATE task_claims SET node_id = $1 WHERE (workspace_id, t
     ORDER BY c.task_id LIMIT $5 FOR UPDATE OF c SKIP LOCKED)
   RETURNING workspace_id AS "workspaceId", task_id AS id`;
 
-/** Open tasks that have no claim, because they were copied from another store or their claims were removed. */
-const MISSING = `INSERT INTO task_claims (workspace_id, task_id, node_id)
-  SELECT t.workspace_id, t.id, '' FROM tasks t
-  WHERE t.workspace_id = $1 AND t.finished_at IS NULL AND NOT EXISTS (
-    SELECT 1 FROM task_claims c WHERE c.workspace_id = t.workspace_id AND c.task_id = t.id)
-  ON CONFLICT DO NOTHING`;
+/** How many claims one statement restores. */
+const RESTORE_AT_ONCE = 1_000;
+const RESTORE = `INSERT INTO task_claims (workspace_id, task_id, node_id)
+  SELECT $1, open.id, '' FROM unnest($2::text[]) AS open (id) ON CONFLICT DO NOTHING`;
 
 /** Claims as rows that name their node. A claim whose node has no row any more is free. */
 export class SharedClaims implements TaskClaims {
@@ -60,12 +58,17 @@ export class SharedClaims implements TaskClaims {
     this.#nodes = nodes;
   }
 
-  fence(db: Db, workspaceId: number, id: string): Db {
+  claim(workspaceId: number, id: string): Claim {
     const nodeId = this.#nodes.id;
+    return { isHeld: async (tx) => (await tx.get(HELD, [workspaceId, id, nodeId])) !== undefined };
+  }
+
+  fence(db: Db, workspaceId: number, id: string): Db {
+    const claim = this.claim(workspaceId, id);
     // Inherits, so that the getters keep telling the current state.
     return Object.assign(Object.create(db) as Db, {
       tx: ((ledgers, work, options) =>
-        db.tx(ledgers, (tx) => fenced(tx, [workspaceId, id, nodeId], work), options)) satisfies Db["tx"],
+        db.tx(ledgers, (tx) => fenced(tx, claim, id, work), options)) satisfies Db["tx"],
     });
   }
 
@@ -149,17 +152,15 @@ export class SharedClaims implements TaskClaims {
     return this.#db.tx(null, (tx) => tx.all<WorkKey>(sql, params));
   }
 
-  /** Gives open tasks without a claim one that any node may take. */
-  async restore(workspaceId: number): Promise<void> {
-    await this.#db.run(MISSING, [workspaceId]);
-  }
-
-  /** Gives a background response without a claim one that any node may take. */
-  async restoreOne({ workspaceId, id }: WorkKey): Promise<void> {
-    await this.#db.run(
-      "INSERT INTO task_claims (workspace_id, task_id, node_id) VALUES ($1, $2, '') ON CONFLICT DO NOTHING",
-      [workspaceId, id],
-    );
+  /**
+   * Gives open work that has no claim one that any node may take: it was copied from another store, or somebody has removed
+   * its claim.
+   */
+  async restore(workspaceId: number, ids: readonly string[]): Promise<void> {
+    for (let from = 0; from < ids.length; from += RESTORE_AT_ONCE) {
+      const list = ids.slice(from, from + RESTORE_AT_ONCE);
+      await this.#db.run(RESTORE, [workspaceId, `{${list.join(",")}}`]);
+    }
   }
 
   /** Everything that this node has claimed. */
@@ -197,16 +198,13 @@ export class SharedClaims implements TaskClaims {
 /** Checks a claim while the work proceeds, so the work does not wait for it. */
 async function fenced<Result>(
   tx: Tx,
-  claim: readonly [workspaceId: number, id: string, nodeId: string],
+  claim: Claim,
+  id: string,
   work: (tx: Tx) => Promise<Result>,
 ): Promise<Result> {
-  const [held, done] = await Promise.allSettled([isHeld(tx, claim), work(tx)]);
+  const [held, done] = await Promise.allSettled([claim.isHeld(tx), work(tx)]);
   if (held.status === "rejected") throw held.reason;
-  if (!held.value) throw new ClaimLost(claim[1]);
+  if (!held.value) throw new ClaimLost(id);
   if (done.status === "rejected") throw done.reason;
   return done.value;
-}
-
-async function isHeld(tx: Pick<Sql, "get">, claim: readonly (string | number)[]): Promise<boolean> {
-  return (await tx.get(HELD, claim)) !== undefined;
 }

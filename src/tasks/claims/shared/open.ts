@@ -1,3 +1,4 @@
+import type { DirectCallRecords } from "../../../gate/direct/open.ts";
 import type { RunningCalls } from "../../../gate/direct/running-calls.ts";
 import type { Nodes } from "../../../nodes/nodes.ts";
 import type { Db } from "../../../store/db.ts";
@@ -9,7 +10,9 @@ import { SharedWork } from "./shared-work.ts";
 
 export interface OpenClaimsParts extends Pick<TaskParts, "db" | "workspaces" | "clock" | "log"> {
   readonly nodes: Nodes;
-  readonly direct: { readonly running: Pick<RunningCalls, "stopAgent" | "stopWorkspace"> };
+  readonly direct: Pick<DirectCallRecords, "reportLeft"> & {
+    readonly running: Pick<RunningCalls, "stopAgent" | "stopWorkspace">;
+  };
 }
 
 /** How this node shares tasks and background responses with others. */
@@ -20,7 +23,9 @@ export interface OpenClaims {
   add(work: ClaimedWork): void;
 }
 
-const HAS_OPEN = "SELECT 1 FROM tasks WHERE workspace_id = $1 AND finished_at IS NULL";
+const OPEN_RESPONSES = `SELECT 1 FROM task_claims c JOIN responses r ON r.workspace_id = c.workspace_id AND r.id = c.task_id
+  WHERE c.workspace_id = $1 AND r.outcome_seq = 0`;
+const OPEN_TASKS = "SELECT 1 FROM tasks WHERE workspace_id = $1 AND finished_at IS NULL";
 
 export function openSharedClaims({ db, nodes, workspaces, direct, clock, log }: OpenClaimsParts): OpenClaims {
   const claims = new SharedClaims(db, nodes);
@@ -29,6 +34,7 @@ export function openSharedClaims({ db, nodes, workspaces, direct, clock, log }: 
     ...{ claims, nodes, workspaces, clock, log },
     hasOpenTasks: (workspaceId, agentId) => hasOpenTasks(db, workspaceId, agentId),
     stopped: () => stopped(db),
+    reportLeft: () => direct.reportLeft(),
     endCalls(workspaceId, agentId) {
       if (agentId === null) running.stopWorkspace(workspaceId);
       else running.stopAgent(workspaceId, agentId);
@@ -38,11 +44,14 @@ export function openSharedClaims({ db, nodes, workspaces, direct, clock, log }: 
 }
 
 async function hasOpenTasks(db: Db, workspaceId: number, agentId: number | null): Promise<boolean> {
-  const found =
-    agentId === null
-      ? await db.get(`${HAS_OPEN} LIMIT 1`, [workspaceId])
-      : await db.get(`${HAS_OPEN} AND agent_id = $2 LIMIT 1`, [workspaceId, agentId]);
-  return found !== undefined;
+  for (const open of [OPEN_TASKS, OPEN_RESPONSES]) {
+    const found =
+      agentId === null
+        ? await db.get(`${open} LIMIT 1`, [workspaceId])
+        : await db.get(`${open} AND agent_id = $2 LIMIT 1`, [workspaceId, agentId]);
+    if (found) return true;
+  }
+  return false;
 }
 
 /** There are few of them, and both tables are small. */

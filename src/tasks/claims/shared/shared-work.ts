@@ -1,6 +1,7 @@
 import { type Clock, pause } from "../../../base/clock.ts";
 import { Locks } from "../../../base/locks.ts";
 import type { Log } from "../../../base/log.ts";
+import { LedgerChanged } from "../../../ledger/ledger-changed.ts";
 import type { BusMessage } from "../../../nodes/bus.ts";
 import type { Nodes } from "../../../nodes/nodes.ts";
 import { StoreUnavailable } from "../../../store/db.ts";
@@ -34,6 +35,8 @@ export interface SharedWorkParts {
   stopped(): Promise<readonly { readonly workspaceId: number; readonly agentId: number | null }[]>;
   /** Ends the calls outside of tasks of a stopped agent, or of a stopped workspace. */
   endCalls(workspaceId: number, agentId: number | null): void;
+  /** Reports calls outside of tasks whose nodes have left. */
+  reportLeft(): Promise<void>;
   readonly workspaces: { list(): readonly { readonly id: number }[] };
   readonly clock: Clock;
   readonly log: Log;
@@ -92,10 +95,20 @@ export class SharedWork implements OtherNodes {
   }
 
   async start(): Promise<void> {
-    const { claims, workspaces } = this.#parts;
-    for (const { id } of workspaces.list()) await claims.restore(id);
+    const { workspaces } = this.#parts;
+    for (const { id } of workspaces.list()) await this.#restore(id);
     this.#isServing = true;
     await this.#adoptAll();
+  }
+
+  /** Nothing is continued while the ledger differs from the signed tree. It is reported by then. */
+  async #restore(workspaceId: number): Promise<void> {
+    const { claims } = this.#parts;
+    try {
+      for (const work of this.#kinds) await claims.restore(workspaceId, await work.openIds(workspaceId));
+    } catch (error) {
+      if (!(error instanceof LedgerChanged)) throw error;
+    }
   }
 
   stop(): void {
@@ -173,6 +186,7 @@ export class SharedWork implements OtherNodes {
       this.#isBeatDue = false;
       try {
         await this.#adoptAll();
+        await this.#parts.reportLeft();
         await this.#resumeDue();
         await this.#compare();
         await this.#endAllStopped();
