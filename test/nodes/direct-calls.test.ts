@@ -1,7 +1,7 @@
 /** Background responses, and calls outside of tasks, of gateways that share a store. */
 import { afterEach, describe, expect, test } from "bun:test";
+import { eventsOf, responseOf, textItem } from "../dialects/responses-support.ts";
 import { addConnector } from "../mcp/support.ts";
-import { responseOf, eventsOf, textItem } from "../dialects/responses-support.ts";
 import { type FakeResponses, startFakeResponses } from "../support/fake-responses.ts";
 import type { TestGateway } from "../support/gateway.ts";
 import { startNodes, type TestNodes } from "../support/nodes.ts";
@@ -32,7 +32,9 @@ async function addNode(nodes: TestNodes): Promise<TestGateway> {
 
 /** Gives the first node up, as the others do when they have not seen it for long enough. */
 function giveUp(nodes: TestNodes) {
-  return nodes.database.query("DELETE FROM nodes WHERE id = (SELECT id FROM nodes ORDER BY since, id LIMIT 1)");
+  return nodes.database.query(
+    "DELETE FROM nodes WHERE id = (SELECT id FROM nodes ORDER BY since, id LIMIT 1)",
+  );
 }
 
 describe.skipIf(missingPostgres !== undefined)("a background response of another node", () => {
@@ -41,7 +43,7 @@ describe.skipIf(missingPostgres !== undefined)("a background response of another
     opened.push(() => upstream.close());
     const { nodes, first } = await startNode(`
 providers:
-  up: { kind: openai-compatible, base_url: "${upstream.url}", api_key: sk-upstream, apis: [responses] }
+  up: { kind: openai, base_url: "${upstream.url}", api_key: sk-upstream }
 tiers:
   1: { models: [up/first] }
 limits: { requests_per_minute: 1000000 }
