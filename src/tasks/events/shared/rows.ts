@@ -70,7 +70,11 @@ export interface EarlyBlock {
   readonly frames: Uint8Array;
 }
 
-/** @returns false if the block is no longer there as it was */
+/**
+ * Extends the last block. The transaction at the end of a step may have stored some of the same events in a block that begins
+ * later, and readers would look for the events after it in no earlier block.
+ * @returns false if the block is no longer there as it was, or is not the last one
+ */
 export async function extendBlock(
   tx: Tx,
   { table, owner }: EventTable,
@@ -80,7 +84,8 @@ export async function extendBlock(
 ): Promise<boolean> {
   const changed = await tx.run(
     `UPDATE ${table} SET last_id = $5, frames = $6
-     WHERE workspace_id = $1 AND ${owner} = $2 AND first_id = $3 AND last_id = $4`,
+     WHERE workspace_id = $1 AND ${owner} = $2 AND first_id = $3 AND last_id = $4
+       AND NOT EXISTS (SELECT 1 FROM ${table} l WHERE l.workspace_id = $1 AND l.${owner} = $2 AND l.first_id > $3)`,
     [workspaceId, id, block.firstId, block.lastId, lastId, frames],
   );
   return changed === 1;
