@@ -195,8 +195,8 @@ export function openDoors(rooms: Rooms): Doors {
     workspace: {
       ...{ workspaces, budgets, ledger: ledgers.ledger },
       usage: async (workspaceId) => ({
-        tasksRunning: tasks.scheduler.running(workspaceId),
-        tasksQueued: tasks.scheduler.waiting(workspaceId),
+        tasksRunning: tasks.scheduler.runningEverywhere(workspaceId),
+        tasksQueued: tasks.scheduler.waitingEverywhere(workspaceId),
         creditsThisMonth: await budgets.spentThisMonth(db, workspaceId),
       }),
       limitsChanged: () => tasks.limitsChanged(),

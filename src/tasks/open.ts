@@ -75,7 +75,7 @@ export function openTasks(parts: OpenTasksParts): OpenTasks {
   const { claims, otherNodes } = sharing;
   const tasks = new TaskService(
     { ...parts, approvals, hub, claims, answers, conversations, signals },
-    { nodeCeiling, queueLimit, notices, otherNodes },
+    { nodeCeiling, queueLimit, notices, otherNodes, openQueues: sharing.openQueues },
   );
   sharing.add(tasks.claimed);
   const approvalService = new ApprovalService({

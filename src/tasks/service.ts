@@ -13,7 +13,7 @@ import type { TaskParts } from "./parts.ts";
 import { acceptTask, type DispatchResult, draining, type NewTaskRequest, replay } from "./queue/accept.ts";
 import { checkRequest, type DispatchRequest } from "./queue/dispatch-request.ts";
 import { findReplay, keyOf } from "./queue/idempotency.ts";
-import type { QueuedTask, Scheduler } from "./queue/scheduler.ts";
+import type { QueuedTask, Scheduler, SchedulerParts } from "./queue/scheduler.ts";
 import { provenAgent, requireProvenEnd } from "./recovery/proven-row.ts";
 import { recoverTasks } from "./recovery/recover.ts";
 import { agentForbidden, finished, noTask, notCancelled } from "./refusals.ts";
@@ -27,6 +27,7 @@ export interface TaskServiceOptions {
   readonly queueLimit: number;
   readonly notices: LimitNotices;
   readonly otherNodes: OtherNodes;
+  readonly openQueues: SchedulerParts["openOthers"];
 }
 
 /** How often a cancel looks for the node that has the task: it may move at the same moment. */
@@ -47,10 +48,11 @@ export class TaskService {
   /** Ids of tasks that are being stored. */
   readonly #arriving = new Set<string>();
 
-  constructor(parts: TaskParts, { nodeCeiling, queueLimit, notices, otherNodes }: TaskServiceOptions) {
+  constructor(parts: TaskParts, options: TaskServiceOptions) {
+    const { nodeCeiling, queueLimit, notices, otherNodes, openQueues } = options;
     this.#parts = parts;
     this.#open = new NodeTasks(parts, {
-      ...{ nodeCeiling, queueLimit },
+      ...{ nodeCeiling, queueLimit, openOthers: openQueues },
       workspace: (id) => parts.workspaces.get(id),
       overLimit: (workspace) => {
         notices.exceeded(workspace, "tasks").catch((error: unknown) => {

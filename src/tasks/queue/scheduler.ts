@@ -2,6 +2,7 @@ import type { Workspace } from "../../access/workspaces.ts";
 import { Problem } from "../../base/errors.ts";
 import { Leases } from "../../limits/leases.ts";
 import { AgentRoundRobin } from "./agent-round-robin.ts";
+import type { OtherQueues } from "./other-queues.ts";
 
 /** A task that waits for a slot. */
 export interface QueuedTask {
@@ -33,6 +34,8 @@ export interface SchedulerParts {
   /** The maximum number of tasks that may wait in one workspace. */
   readonly queueLimit: number;
   workspace(id: number): Workspace;
+  /** Opens what the other nodes have queued and run. Absent if there are none. */
+  readonly openOthers?: ((scheduler: Scheduler) => OtherQueues) | undefined;
   /** Called when a workspace runs more tasks than its limit while enforcement is soft. */
   overLimit(workspace: Workspace): void;
   /** Runs one task to its end. MUST NOT reject. */
@@ -50,10 +53,12 @@ export class Scheduler {
   readonly #reserved = new Map<number, number>();
   readonly #slots = new Leases();
   readonly #running = new Map<string, QueuedTask & { readonly done: Promise<void> }>();
+  readonly #others: OtherQueues | null;
   #stopped = false;
 
   constructor(parts: SchedulerParts) {
     this.#parts = parts;
+    this.#others = parts.openOthers?.(this) ?? null;
   }
 
   waiting(workspaceId: number): number {
@@ -62,6 +67,20 @@ export class Scheduler {
 
   running(workspaceId: number): number {
     return this.#slots.held(workspaceId);
+  }
+
+  /** How many tasks and calls run on all nodes, as far as this one knows. */
+  runningEverywhere(workspaceId: number): number {
+    return this.running(workspaceId) + (this.#others?.running(workspaceId) ?? 0);
+  }
+
+  /** How many tasks and calls wait on all nodes, as far as this one knows. */
+  waitingEverywhere(workspaceId: number): number {
+    return this.waiting(workspaceId) + (this.#others?.waiting(workspaceId) ?? 0);
+  }
+
+  get freeSlots(): number {
+    return this.#stopped ? 0 : Math.max(0, this.#parts.nodeCeiling - this.#slots.total);
   }
 
   get totalRunning(): number {
@@ -87,7 +106,7 @@ export class Scheduler {
    */
   reserve(workspaceId: number): { release(): void; enqueue(queued: QueuedTask): void } {
     const places = this.#reserved.get(workspaceId) ?? 0;
-    if (this.waiting(workspaceId) + places >= this.#parts.queueLimit) {
+    if (this.waitingEverywhere(workspaceId) + places >= this.#parts.queueLimit) {
       throw new Problem(
         "queue_full",
         `The queue of this workspace is full (${this.#parts.queueLimit} tasks). Try again later.`,
@@ -127,6 +146,8 @@ export class Scheduler {
       this.#waiting.set(queued.workspaceId, queue);
     }
     this.pump();
+    const others = this.#others;
+    if (others) for (const { workspaceId } of tasks) others.changed(workspaceId);
   }
 
   /**
@@ -163,6 +184,7 @@ export class Scheduler {
     const queue = this.#waiting.get(workspaceId);
     if (!queue?.remove(taskId)) return false;
     if (queue.size === 0) this.#waiting.delete(workspaceId);
+    this.#others?.changed(workspaceId);
     return true;
   }
 
@@ -254,19 +276,24 @@ export class Scheduler {
 
   #mayStart(workspaceId: number): boolean {
     const { concurrentTasks, enforcement } = this.#parts.workspace(workspaceId).limits;
-    return enforcement === "soft" || this.running(workspaceId) < concurrentTasks;
+    if (enforcement === "soft") return true;
+    const running = this.running(workspaceId);
+    return running < concurrentTasks && running < (this.#others?.granted(workspaceId) ?? concurrentTasks);
   }
 
   #start(queued: QueuedTask, run: () => Promise<void>): void {
     const workspace = this.#parts.workspace(queued.workspaceId);
-    if (this.running(workspace.id) >= workspace.limits.concurrentTasks) this.#parts.overLimit(workspace);
+    if (this.runningEverywhere(workspace.id) >= workspace.limits.concurrentTasks)
+      this.#parts.overLimit(workspace);
     this.#slots.take(queued.workspaceId, queued.taskId);
     const done = run().finally(() => {
       this.#slots.release(queued.taskId);
       this.#running.delete(queued.taskId);
+      this.#others?.changed(queued.workspaceId);
       this.pump();
     });
     this.#running.set(queued.taskId, { ...queued, done });
+    this.#others?.changed(queued.workspaceId);
   }
 }
 

@@ -107,6 +107,18 @@ CREATE TABLE open_calls (
   PRIMARY KEY (workspace_id, seq)
 );
 CREATE INDEX open_calls_by_node ON open_calls (node_id);
+
+-- How many tasks each node may run in a workspace whose limit is enforced, how many it could run, and since when it has
+-- waited for more, in milliseconds since the Unix epoch.
+CREATE TABLE task_places (
+  workspace_id BIGINT NOT NULL,
+  node_id TEXT COLLATE "C" NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
+  taken BIGINT NOT NULL,
+  wanted BIGINT NOT NULL,
+  waiting_since BIGINT NOT NULL,
+  PRIMARY KEY (workspace_id, node_id)
+);
+CREATE INDEX task_places_by_node ON task_places (node_id);
 -- The exact vectors of the vault's passages.
 CREATE TABLE vault_vectors (
   space_id BIGINT NOT NULL REFERENCES vault_spaces (id),

@@ -3,6 +3,9 @@ import type { RunningCalls } from "../../../gate/direct/running-calls.ts";
 import type { Nodes } from "../../../nodes/nodes.ts";
 import type { Db } from "../../../store/db.ts";
 import type { TaskParts } from "../../parts.ts";
+import type { OtherQueues } from "../../queue/other-queues.ts";
+import type { Scheduler } from "../../queue/scheduler.ts";
+import { SharedQueues } from "../../queue/shared/queues.ts";
 import type { ClaimedWork, OtherNodes } from "../claimed-work.ts";
 import type { TaskClaims } from "../claims.ts";
 import { SharedClaims } from "./claim-rows.ts";
@@ -19,6 +22,8 @@ export interface OpenClaimsParts extends Pick<TaskParts, "db" | "workspaces" | "
 export interface OpenClaims {
   readonly claims: TaskClaims;
   readonly otherNodes: OtherNodes;
+  /** Opens the queues of other nodes. Absent if there are none. */
+  readonly openQueues?: (scheduler: Scheduler) => OtherQueues;
   /** Adds work of this node that others may take over. MUST be called before the tasks are started. */
   add(work: ClaimedWork): void;
 }
@@ -30,17 +35,30 @@ const OPEN_TASKS = "SELECT 1 FROM tasks WHERE workspace_id = $1 AND finished_at 
 export function openSharedClaims({ db, nodes, workspaces, direct, clock, log }: OpenClaimsParts): OpenClaims {
   const claims = new SharedClaims(db, nodes);
   const { running } = direct;
-  const otherNodes = new SharedWork({
+  let queues: SharedQueues | null = null;
+  const otherNodes: SharedWork = new SharedWork({
     ...{ claims, nodes, workspaces, clock, log },
     hasOpenTasks: (workspaceId, agentId) => hasOpenTasks(db, workspaceId, agentId),
     stopped: () => stopped(db),
     reportLeft: () => direct.reportLeft(),
+    balance: async () => queues?.balance(),
     endCalls(workspaceId, agentId) {
       if (agentId === null) running.stopWorkspace(workspaceId);
       else running.stopAgent(workspaceId, agentId);
     },
   });
-  return { claims, otherNodes, add: (work) => otherNodes.add(work) };
+  return {
+    ...{ claims, otherNodes },
+    add: (work) => otherNodes.add(work),
+    openQueues(scheduler) {
+      queues = new SharedQueues({
+        ...{ db, nodes, scheduler, clock, log },
+        workspace: (id) => workspaces.get(id),
+        takeWaiting: (...waiting) => otherNodes.takeWaiting(...waiting),
+      });
+      return queues;
+    },
+  };
 }
 
 async function hasOpenTasks(db: Db, workspaceId: number, agentId: number | null): Promise<boolean> {

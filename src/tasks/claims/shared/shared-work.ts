@@ -35,6 +35,8 @@ export interface SharedWorkParts {
   stopped(): Promise<readonly { readonly workspaceId: number; readonly agentId: number | null }[]>;
   /** Ends the calls outside of tasks of a stopped agent, or of a stopped workspace. */
   endCalls(workspaceId: number, agentId: number | null): void;
+  /** Takes tasks that wait elsewhere while this node has nothing to do. */
+  balance(): Promise<void>;
   /** Reports calls outside of tasks whose nodes have left. */
   reportLeft(): Promise<void>;
   readonly workspaces: { list(): readonly { readonly id: number }[] };
@@ -115,6 +117,15 @@ export class SharedWork implements OtherNodes {
     this.#isServing = false;
   }
 
+  /** Takes tasks that have waited at another node since before `before`. @throws StoreUnavailable */
+  async takeWaiting(nodeId: string, workspaceId: number, before: number, limit: number): Promise<void> {
+    await this.#locks.run(TAKING, async () => {
+      const keys = await this.#parts.claims.takeWaiting(nodeId, workspaceId, before, limit);
+      for (const key of keys) this.#tellTaken(key);
+      await this.#continue(keys);
+    });
+  }
+
   async bring(workspaceId: number, id: string): Promise<void> {
     const { claims, nodes, clock } = this.#parts;
     const key = { workspaceId, id };
@@ -190,6 +201,7 @@ export class SharedWork implements OtherNodes {
         await this.#resumeDue();
         await this.#compare();
         await this.#endAllStopped();
+        if (this.#isServing) await this.#parts.balance();
       } catch (error) {
         // It is tried again with the next beat.
         if (!(error instanceof StoreUnavailable)) {
