@@ -26,6 +26,9 @@ import { prepareZipReaders, ZIP_READER_TESTS } from "./zip-readers-check.ts";
 
 /** Tests of the built program, which need dist/gatehouse. */
 const PROGRAM_TESTS = ["test/binary", "test/faults"];
+/** Tests of several servers. They mostly wait, so they run beside everything else, and may wait for longer. */
+const NODE_TESTS = "test/nodes";
+const NODE_TEST_TIMEOUT_MS = 60_000;
 /** Tests that run after those, so that both parts take about as long: each keeps one core busy. */
 const LATER_TESTS = ["test/tasks", "test/mcp"];
 /**
@@ -78,7 +81,10 @@ async function runCommand(name: string, command: readonly string[]): Promise<Tal
 async function runTests(
   name: string,
   args: readonly string[],
-  { isAside = false }: { readonly isAside?: boolean } = {},
+  {
+    isAside = false,
+    timeoutMs = TEST_TIMEOUT_MS,
+  }: { readonly isAside?: boolean; readonly timeoutMs?: number } = {},
 ): Promise<Tally> {
   if (!isAside) say(name);
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-test-"));
@@ -89,7 +95,7 @@ async function runTests(
     // So that the end of CI's log shows what failed, not thousands of lines of what passed.
     if (inCi) reporter.push("--only-failures");
     const exitCode = await run(
-      [bun, "--no-env-file", "test", `--timeout=${TEST_TIMEOUT_MS}`, ...reporter, ...args],
+      [bun, "--no-env-file", "test", `--timeout=${timeoutMs}`, ...reporter, ...args],
       output,
     );
     if (output !== undefined) {
@@ -158,7 +164,12 @@ async function buildThen(parts: () => Promise<Tally>): Promise<Tally> {
 }
 
 async function checkAll(): Promise<Tally> {
-  const elsewhere = [...PROGRAM_TESTS, ...LATER_TESTS, ...OUTSIDE.map(({ folder }) => folder)].map(without);
+  const elsewhere = [
+    NODE_TESTS,
+    ...PROGRAM_TESTS,
+    ...LATER_TESTS,
+    ...OUTSIDE.map(({ folder }) => folder),
+  ].map(without);
   let tally = await runCommand("types", tool("typescript/bin/tsc", "--noEmit"));
   tally = add(
     tally,
@@ -172,12 +183,16 @@ async function checkAll(): Promise<Tally> {
     await runCommand("lint", tool("@biomejs/biome/bin/biome", "check", "--error-on-warnings", ".")),
   );
   tally = add(tally, await runCommand("unused code", tool("knip/bin/knip.js", "--no-progress")));
+  const nodes = runTests("several servers", [`./${NODE_TESTS}/`], {
+    isAside: true,
+    timeoutMs: NODE_TEST_TIMEOUT_MS,
+  });
   // At the same time, because each takes minutes: the tests that wait for a browser or other processes, and the rest.
   const beside = checkOutside()
     .then(async (checked) => add(checked, await buildThen(checkProgram)))
     .then(async (checked) => add(checked, await checkLater()));
   tally = add(tally, await runTests("tests", elsewhere));
-  return add(tally, await beside);
+  return add(add(tally, await beside), await nodes);
 }
 
 /** Without a server, the tests that need one count as skipped. */

@@ -5,10 +5,10 @@ import { Empty, Page } from "../parts/page.tsx";
 
 /**
  * A page whose script is loaded when the page is first opened. If loading fails, the page shows an error while the
- * menu keeps working; opening the page again retries.
+ * menu keeps working; opening the page again reloads the document, because browsers may remember that a script has failed.
  */
 export function lazyPage(load: () => Promise<ComponentType>): () => JSX.Element {
-  let Content = lazy(loadOnce);
+  let Content: ComponentType = lazy(loadOnce);
 
   async function loadOnce(): Promise<ComponentType> {
     try {
@@ -21,7 +21,7 @@ export function lazyPage(load: () => Promise<ComponentType>): () => JSX.Element 
   function Failed(): JSX.Element {
     useEffect(
       () => () => {
-        Content = lazy(loadOnce);
+        Content = Reload;
       },
       [],
     );
@@ -39,6 +39,11 @@ export function lazyPage(load: () => Promise<ComponentType>): () => JSX.Element 
         </Empty>
       </Page>
     );
+  }
+
+  function Reload(): null {
+    useEffect(() => location.reload(), []);
+    return null;
   }
 
   return function LazyPage() {
