@@ -216,10 +216,13 @@ export class McpSessions {
     else this.checkRights();
   }
 
-  /** Ends a session at the given time, or now if that time has passed. */
+  /**
+   * Ends a session at the given time, or now if that time has passed. Over nodes it is only released: its client may use it
+   * with a newer secret elsewhere, and each request is authenticated.
+   */
   #endAt(session: McpSession, time: number): void {
     const ms = time - this.#clock.now();
-    if (ms <= 0) this.end(session);
+    if (ms <= 0) this.#release(session);
     else if (time < this.#nextEnd && this.#byId.has(session.id)) this.#wait(time, ms);
   }
 

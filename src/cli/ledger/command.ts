@@ -45,7 +45,7 @@ function verifyCommand(): Command {
   return plain("verify", "check that nothing in the ledgers was changed, added or removed")
     .option("--data <dir>", "data directory (default ./gatehouse-data, or GATEHOUSE_DATA)")
     .option("--bundle <file>", "an exported bundle, instead of a data directory")
-    .option("--store <url>", "a store in PostgreSQL, instead of a data directory")
+    .option("--store [url]", "a store in PostgreSQL, instead of a data directory (default GATEHOUSE_STORE)")
     .option("--key <key>", "the ledger's verifier key, or a file with it (default: the keys in the data)")
     .option("--checkpoint <file>", "a file of checkpoints that was kept elsewhere")
     .option("--workspace <name>", "only this workspace of the data directory (default: all)")

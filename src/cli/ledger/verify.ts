@@ -2,6 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { OperatorError } from "../../base/errors.ts";
 import { lookUp } from "../../config/environment.ts";
+import { isPostgresUrl } from "../../config/postgres-url.ts";
 import { readTextFile } from "../../config/read-file.ts";
 import { TABLE } from "../../config/table.ts";
 import type { SignedCheckpoint } from "../../ledger/proof/checkpoint.ts";
@@ -23,7 +24,8 @@ import { printVerification } from "./verification-view.ts";
 export interface VerifyOptions {
   readonly data?: string;
   readonly bundle?: string;
-  readonly store?: string;
+  /** True if the variable names it. A URL in the arguments is visible to other processes. */
+  readonly store?: string | true;
   readonly key?: string;
   readonly checkpoint?: string;
   readonly workspace?: string;
@@ -34,6 +36,7 @@ const EXIT_CODES: Readonly<Record<Verdict, 0 | 1 | 3>> = { holds: 0, tampered: 1
 const WRONG_USAGE = 2;
 const VARIABLE = "GATEHOUSE_DATA";
 const MASTER_KEY = "GATEHOUSE_MASTER_KEY";
+const STORE = "GATEHOUSE_STORE";
 const KEY_FILE_LIMIT = 64 * 1024;
 
 /**
@@ -54,7 +57,7 @@ export async function verifyLedger(options: VerifyOptions): Promise<void> {
   };
   const result =
     options.store !== undefined
-      ? await verifyStore(options.store, trust, workspace)
+      ? await verifyStore(storeUrl(options.store), trust, workspace)
       : bundle === undefined
         ? await verifyData(databaseOf(data), trust, workspace)
         : await verifyBundle(bundleFile(bundle), trust, bundleTools);
@@ -91,6 +94,14 @@ async function verifyStore(
   } finally {
     await snapshots.close();
   }
+}
+
+function storeUrl(given: string | true): string {
+  const found = given === true ? lookUp(process.env, readTextFile, STORE) : undefined;
+  if (found && "failure" in found) throw wrong(`${STORE}: ${found.failure}`);
+  const url = given === true ? (found?.value ?? "") : given;
+  if (isPostgresUrl(url)) return url;
+  throw wrong("--store: give a URL of the form postgres://user:password@host/database", `or set ${STORE}`);
 }
 
 /** The key of the rows' seals, if `GATEHOUSE_MASTER_KEY` is set. */

@@ -120,13 +120,15 @@ export class SharedOutput implements CheckpointOutput {
   /** @throws LedgerChanged if it is not a checkpoint of this ledger, signed with its key */
   async #verify(workspaceId: number, { size, note }: StoredCheckpoint): Promise<void> {
     const { keys, nameOf, proofs } = this.#parts;
+    // Before the keys are asked for, because it learns a key that another node has just put in force.
+    const { root } = await proofs.head(workspaceId, size);
     const { current, former } = keys.verifierKeys(nameOf(workspaceId));
     const known = [current, ...former].map((key) => parseVerifierKey(sha256, key));
     try {
       const { checkpoint, note: signed } = parseSignedCheckpoint(note);
-      await signersOf(signed, known, tools.verifySignature);
+      const signers = await signersOf(signed, known, tools.verifySignature);
       const isOwn = known.some(({ name }) => name === checkpoint.origin) && checkpoint.size === size;
-      if (isOwn && isEqual(checkpoint.root, (await proofs.head(workspaceId, size)).root)) return;
+      if (signers.length > 0 && isOwn && isEqual(checkpoint.root, root)) return;
     } catch (error) {
       if (!(error instanceof NoteError)) throw error;
     }

@@ -176,7 +176,16 @@ export class SharedHeads implements LedgerHeads {
     const open = changes.get(workspaceId);
     if (open) return open;
     requireOpenedFor(tx, workspaceId);
-    return changes.add(tx, workspaceId, this.stored(workspaceId, tx.lockedTails.get(workspaceId)), false);
+    // Before, because reading the row may remember its end.
+    const known = this.#known.get(workspaceId);
+    const stored = this.stored(workspaceId, tx.lockedTails.get(workspaceId));
+    // The row is locked, so nobody has a later end. Its entries must not be signed a second time.
+    if (known && !isAtLeast(stored, known)) {
+      throw new StoreUnavailable(
+        `the ledger of workspace ${workspaceId} ends before entry ${known.tail.seq}, which this server knows: an earlier state was put back`,
+      );
+    }
+    return changes.add(tx, workspaceId, stored, false);
   }
 }
 

@@ -218,7 +218,8 @@ class NodeKeys implements LedgerKeys {
 
   async reload(sql: Pick<Sql, "all" | "get">, workspaceId: number): Promise<void> {
     const { keyStore } = this.#parts;
-    const known = [...this.#former, this.#public];
+    const current = this.#public;
+    const known = [...this.#former, current];
     const stored = await storedKeys(sql);
     const isLonger =
       stored.length > known.length && known.every((key, at) => isEqual(key, stored[at] ?? EMPTY));
@@ -232,8 +233,8 @@ class NodeKeys implements LedgerKeys {
       );
     }
     const signing = await keyStore.readInForce(inForce, sql);
-    // Another reload may have been faster.
-    if (!signing || isEqual(this.#public, inForce)) return;
+    // Another reload or a rotation of this node may have been faster, and have got further.
+    if (!signing || this.#public !== current) return;
     this.#adopt(stored.slice(0, -1), signing.key, inForce);
   }
 

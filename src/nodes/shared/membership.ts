@@ -107,14 +107,15 @@ export class Membership {
   async #report(): Promise<void> {
     const { db, clock, log } = this.#parts;
     const before = clock.monotonic();
-    const row = await db.tx(null, (tx) => tx.get<{ now: number }>(SEEN, [this.#id, this.#count()]));
+    // On a reserved connection: behind transactions that wait for locks, a healthy node would be given up.
+    const row = await db.urgent.get<{ now: number }>(SEEN, [this.#id, this.#count()]);
     if (row) correct(clock, row.now, before);
     else await this.#joinAgain();
     if (before - this.#seenAt > DOUBTFUL_AFTER_MS || !row) this.#steadySince = before;
     this.#seenAt = before;
     // After the database was away, all nodes look dead until they have reported again.
     if (before - this.#steadySince < DEAD_AFTER_MS) return;
-    const given = await db.run(GIVE_UP, [this.#id]);
+    const given = await db.urgent.run(GIVE_UP, [this.#id]);
     if (given > 0)
       log.warn("nodes that were not seen any more were given up; others take over their work", {
         nodes: given,

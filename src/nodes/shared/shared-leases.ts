@@ -88,7 +88,11 @@ export class SharedLeases implements Leases {
     if (id !== this.#membership.id) return;
     for (const { name, isOwn } of rows) {
       const wanted = this.#wanted.get(name);
-      if (!wanted) continue;
+      if (!wanted) {
+        // It was given up while it was being taken.
+        if (isOwn) void this.#giveUp(name);
+        continue;
+      }
       if (isOwn) wanted.end ??= wanted.begin();
       else this.#end(wanted);
     }

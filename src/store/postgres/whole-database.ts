@@ -175,7 +175,15 @@ export class WholeDatabase {
   }
 
   async commit(): Promise<void> {
-    await this.send("COMMIT");
+    try {
+      await this.#connection.send("COMMIT");
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      throw new OperatorError(
+        `the connection to the database ${this.name} failed while the copy was committed: ${error.message}`,
+        "start no server yet: run the command again; if the database is then not empty, the copy is complete",
+      );
+    }
     await this.#connection.close();
   }
 
