@@ -218,7 +218,10 @@ export class TaskService {
    */
   async endStopped(workspaceId: number, agentId: number | null): Promise<void> {
     this.#others.tellStopped(workspaceId, agentId);
-    await this.#open.endStopped(workspaceId, agentId);
+    await Promise.all([
+      this.#open.endStopped(workspaceId, agentId),
+      this.#others.endFree(workspaceId, agentId),
+    ]);
   }
 
   /**

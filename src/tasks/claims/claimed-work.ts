@@ -45,6 +45,11 @@ export interface OtherNodes {
   /** Makes all other nodes end the work of a stopped agent, or of a stopped workspace if `agentId` is null. */
   tellStopped(workspaceId: number, agentId: number | null): void;
   /**
+   * Ends what no living node has of a stopped agent, or of a stopped workspace. While the store is away, that is left to
+   * whichever node takes it over.
+   */
+  endFree(workspaceId: number, agentId: number | null): Promise<void>;
+  /**
    * Resolves when no open task is left of a stopped agent or workspace.
    * @throws StoreUnavailable if that takes too long
    */
@@ -57,5 +62,6 @@ export const noOtherNodes: OtherNodes = {
   stop() {},
   async bring() {},
   tellStopped() {},
+  async endFree() {},
   async endsWritten() {},
 };

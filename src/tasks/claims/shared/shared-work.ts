@@ -149,6 +149,20 @@ export class SharedWork implements OtherNodes {
     this.#parts.nodes.bus.send(STOPPED, { workspace: workspaceId, agent: agentId }, { isUrgent: true });
   }
 
+  async endFree(workspaceId: number, agentId: number | null): Promise<void> {
+    try {
+      const free = await this.#locks.run(TAKING, async () => {
+        const keys = await this.#parts.claims.adoptStopped(workspaceId, agentId);
+        await this.#continue(keys);
+        return keys.length;
+      });
+      // They may have been taken over before the stop was stored.
+      if (free > 0) await this.#endStopped(workspaceId, agentId);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+    }
+  }
+
   async endsWritten(workspaceId: number, agentId: number | null): Promise<void> {
     const { clock, hasOpenTasks } = this.#parts;
     const until = clock.monotonic() + ENDS_MS;
