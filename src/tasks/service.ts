@@ -105,6 +105,7 @@ export class TaskService {
   async stop(): Promise<void> {
     this.#others.stop();
     await this.#open.stop();
+    this.#others.close();
   }
 
   /**

@@ -40,6 +40,8 @@ export interface OtherNodes {
   start(): Promise<void>;
   /** Takes over nothing more by itself, because this node is about to leave. */
   stop(): void;
+  /** Asks the other nodes for nothing more, because this node has stopped. */
+  close(): void;
   /** Takes a task or a response over from the node that has it. Does nothing if this one has it, or if it has ended. */
   bring(workspaceId: number, id: string): Promise<void>;
   /** Makes all other nodes end the work of a stopped agent, or of a stopped workspace if `agentId` is null. */
@@ -60,6 +62,7 @@ export interface OtherNodes {
 export const noOtherNodes: OtherNodes = {
   async start() {},
   stop() {},
+  close() {},
   async bring() {},
   tellStopped() {},
   async endFree() {},
