@@ -36,8 +36,9 @@ const ADOPT = `UPDATE task_claims SET node_id = $1 WHERE (workspace_id, task_id)
 /** Agents' ids begin at 1; 0 means all. */
 const ADOPT_STOPPED = `UPDATE task_claims SET node_id = $1 WHERE (workspace_id, task_id) IN (
     SELECT c.workspace_id, c.task_id FROM task_claims c
-    JOIN tasks t ON t.workspace_id = c.workspace_id AND t.id = c.task_id
-    WHERE c.workspace_id = $2 AND (t.agent_id = $3 OR $3 = 0)
+    LEFT JOIN tasks t ON t.workspace_id = c.workspace_id AND t.id = c.task_id
+    LEFT JOIN responses r ON r.workspace_id = c.workspace_id AND r.id = c.task_id
+    WHERE c.workspace_id = $2 AND (COALESCE(t.agent_id, r.agent_id) = $3 OR $3 = 0)
       AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = c.node_id)
     FOR UPDATE OF c SKIP LOCKED)
   RETURNING workspace_id AS "workspaceId", task_id AS id`;
@@ -157,7 +158,7 @@ export class SharedClaims implements TaskClaims {
     return this.#take(TAKE_WAITING, [this.#nodes.id, nodeId, workspaceId, before, limit]);
   }
 
-  /** Takes the tasks of a workspace, or of one of its agents, that no living node has. */
+  /** Takes the tasks and responses of a workspace, or of one of its agents, that no living node has. */
   adoptStopped(workspaceId: number, agentId: number | null): Promise<readonly WorkKey[]> {
     return this.#take(ADOPT_STOPPED, [this.#nodes.id, workspaceId, agentId ?? 0]);
   }
