@@ -100,7 +100,12 @@ export class NodeTasks {
     const meant = agentId === null ? open : open.filter((queued) => queued.agentId === agentId);
     const reason = agentId === null ? "workspace_stopped" : "agent_stopped";
     const now = this.#parts.clock.now();
-    await Promise.all(meant.map((queued) => this.interrupt(queued, new TaskInterruption(reason, now))));
+    // Those that were taken over after the stop are ending already.
+    const ending = this.#endings.of(workspaceId, agentId).map(async ({ control, done }) => {
+      await Promise.race([done, interruptionOf(control.signal)?.deferred ?? done]);
+    });
+    const ended = meant.map((queued) => this.interrupt(queued, new TaskInterruption(reason, now)));
+    await Promise.all([...ended, ...ending]);
   }
 
   /**

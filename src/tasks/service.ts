@@ -105,6 +105,7 @@ export class TaskService {
   async stop(): Promise<void> {
     this.#others.stop();
     await this.#open.stop();
+    this.#others.close();
   }
 
   /**
@@ -218,7 +219,10 @@ export class TaskService {
    */
   async endStopped(workspaceId: number, agentId: number | null): Promise<void> {
     this.#others.tellStopped(workspaceId, agentId);
-    await this.#open.endStopped(workspaceId, agentId);
+    await Promise.all([
+      this.#open.endStopped(workspaceId, agentId),
+      this.#others.endFree(workspaceId, agentId),
+    ]);
   }
 
   /**

@@ -37,7 +37,7 @@ beforeEach(async () => {
     more: 'tools: { "up.pay": 0.25 }',
   });
   directories = [directory()];
-  gateway = await startGateway({ yaml, dataDir: directories[0] ?? "" });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir: directories[0] ?? "" });
   await addConnector(gateway, "up", upstream.url);
   await gateway.agent("clerk", { budget: { credits_per_day: 1_000 } });
   await gateway.agent("boss", { budget: { credits_per_day: 1_000 } });
@@ -62,7 +62,7 @@ async function crash(change: (file: Database) => void): Promise<void> {
   change(file);
   file.close();
   found = allFindings(await verify(databasePath(next)));
-  gateway = await startGateway({ yaml, dataDir: next });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir: next });
 }
 
 /** The findings of `ledger verify` beside the running gateway. */

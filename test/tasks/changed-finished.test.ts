@@ -19,7 +19,7 @@ beforeEach(async () => {
   directory = tempDir();
   model = startFakeModel();
   yaml = yamlOf(model.url, { tiers: { 1: ["a"] } });
-  gateway = await startGateway({ yaml, dataDir: directory.path });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir: directory.path });
   await gateway.agent("plain");
   await gateway.agent("boss");
   ids = [(await run(gateway, { agent: "plain" })).id, (await run(gateway, { agent: "plain" })).id];
@@ -35,7 +35,7 @@ async function restart(sql: string): Promise<void> {
   const file = new Database(databasePath(directory.path));
   file.query(`UPDATE tasks SET ${sql} WHERE id = ?1`).run(ids[0] ?? "");
   file.close();
-  gateway = await startGateway({ yaml, dataDir: directory.path });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir: directory.path });
 }
 
 const decide = () =>

@@ -24,7 +24,7 @@ beforeEach(async () => {
     limits: { concurrent_tasks: 1, enforcement: "enforced" },
   });
   directories = [mkdtempSync(join(tmpdir(), "gatehouse-rows-"))];
-  gateway = await startGateway({ yaml, dataDir: directories[0] ?? "" });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir: directories[0] ?? "" });
   await gateway.agent("plain");
 });
 afterEach(async () => {
@@ -42,7 +42,7 @@ async function crash(change: (file: Database) => void): Promise<void> {
   const file = new Database(databasePath(next));
   change(file);
   file.close();
-  gateway = await startGateway({ yaml, dataDir: next });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir: next });
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: rows as they are.
@@ -197,7 +197,7 @@ test("a note that would erase quotes of a text erases nothing, and is not record
     [],
   );
   file.close();
-  gateway = await startGateway({ yaml, dataDir: gateway.dataDir });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir: gateway.dataDir });
 });
 
 test("a call that was written into an old entry is neither recorded as lost nor charged", async () => {
@@ -206,8 +206,8 @@ test("a call that was written into an old entry is neither recorded as lost nor 
   for (let n = 0; n < 300; n++) await gateway.call("GET", "/v1/agents");
   const { dataDir: before } = gateway;
   await gateway.stop();
-  await (await startGateway({ yaml, dataDir: before, acceptRows: () => {} })).stop();
-  gateway = await startGateway({ yaml, dataDir: before });
+  await (await startGateway({ isOnFiles: true, yaml, dataDir: before, acceptRows: () => {} })).stop();
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir: before });
   await crash((file) => {
     const entry = file.query<{ bytes: string }, []>("SELECT bytes FROM ledger WHERE seq = 2").get();
     const { prev, ts } = JSON.parse(entry?.bytes ?? "{}") as { prev: string; ts: string };
@@ -227,7 +227,7 @@ test("a call that was written into an old entry is neither recorded as lost nor 
   expect(found).toEqual([{ seq: 2 }]);
   expect(file.query("SELECT credits FROM spending WHERE credits > 0").all()).toEqual([]);
   file.close();
-  gateway = await startGateway({ yaml, dataDir });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir });
 });
 
 describe("a running task whose row was removed from those that are checked is found by the next start:", () => {

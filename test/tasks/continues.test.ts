@@ -23,7 +23,7 @@ setDefaultTimeout(60_000);
 let stage: Stage;
 
 beforeEach(async () => {
-  stage = await startStage({ tiers: { 1: ["a"] } });
+  stage = await startStage({ isOnFiles: true, tiers: { 1: ["a"] } });
   await stage.gateway.agent("talker");
 });
 afterEach(() => stage.stop());
@@ -223,6 +223,7 @@ test("a process that dies while such a task runs sends the same conversation aga
   cpSync(stage.gateway.dataDir, copy, { recursive: true });
   stage.upstream.script("a", { chunks: ["Ada."] });
   const second = await startGateway({
+    isOnFiles: true,
     yaml: yamlOf(stage.upstream.url, { tiers: { 1: ["a"] } }),
     dataDir: copy,
   });

@@ -143,7 +143,9 @@ describe("while work in progress continues", () => {
     const { over } = drain();
     slow.open();
     await over;
-    // The first call has its result and the second was not made. No stream reports the end of the task.
+    expect([mcp.calls.length, upstream.requests.length, await status(id)]).toEqual([1, 1, "queued"]);
+    await restart();
+    // The first call had its result and the second was not made. No stream reports the end of the task.
     const seen = await reading;
     expect(outline(seen)).toEqual([
       "task.created",
@@ -153,8 +155,6 @@ describe("while work in progress continues", () => {
       "tool.result",
       "tool.call",
     ]);
-    expect([mcp.calls.length, upstream.requests.length, await status(id)]).toEqual([1, 1, "queued"]);
-    await restart();
     expect(await ended(gateway, id)).toMatchObject({
       status: "succeeded",
       output: "done",

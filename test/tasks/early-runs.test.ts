@@ -13,7 +13,7 @@ let tasks: string[];
 beforeEach(async () => {
   before = Bun.env[REQUEST_LIMIT_VARIABLE];
   Bun.env[REQUEST_LIMIT_VARIABLE] = String(SLOTS);
-  stage = await startStage({ tiers: { 1: ["a"] } });
+  stage = await startStage({ isOnFiles: true, tiers: { 1: ["a"] } });
   provider = gate();
   stage.upstream.script("a", () => ({ chunks: ["held"], gate: provider.opened }));
   await stage.gateway.agent("plain");

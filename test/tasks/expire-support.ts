@@ -33,7 +33,7 @@ let isOpen = false;
 /** Starts a gateway on the test's directory, with one agent. */
 export async function start(more = ""): Promise<void> {
   const yaml = yamlOf(upstream.url, { tiers: { 1: ["a"] }, timeoutMs: 3_600_000 }) + more;
-  gateway = await startGateway({ clock, yaml, dataDir: directory.path });
+  gateway = await startGateway({ isOnFiles: true, clock, yaml, dataDir: directory.path });
   isOpen = true;
   if ((await gateway.call("GET", "/v1/agents/scout")).status === 404) await gateway.agent("scout");
 }

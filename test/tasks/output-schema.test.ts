@@ -32,7 +32,7 @@ const asked = { agent: "writer", prompt: "How warm is it in Bonn?", output_schem
 let stage: Stage;
 
 beforeEach(async () => {
-  stage = await startStage({ tiers: { 1: ["a"] } });
+  stage = await startStage({ isOnFiles: true, tiers: { 1: ["a"] } });
   await stage.gateway.agent("writer");
 });
 afterEach(() => stage.stop());
@@ -173,7 +173,7 @@ describe.each([1, 2])("a process that dies during correction %i", (correction) =
     cpSync(stage.gateway.dataDir, copy, { recursive: true });
     stage.upstream.script("a", (_call, index) => answers[Math.min(correction + index, 2)] ?? {});
     const yaml = yamlOf(stage.upstream.url, { tiers: { 1: ["a"] } });
-    const second = await startGateway({ yaml, dataDir: copy });
+    const second = await startGateway({ isOnFiles: true, yaml, dataDir: copy });
     try {
       expect(await ended(second, id)).toMatchObject({
         status: "succeeded",

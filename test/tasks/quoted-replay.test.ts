@@ -17,7 +17,11 @@ let upstream: FakeModel;
 let gateway: TestGateway;
 let directory: ReturnType<typeof tempDir>;
 const start = () =>
-  startGateway({ yaml: yamlOf(upstream.url, { tiers: { 1: ["a"] } }), dataDir: directory.path });
+  startGateway({
+    isOnFiles: true,
+    yaml: yamlOf(upstream.url, { tiers: { 1: ["a"] } }),
+    dataDir: directory.path,
+  });
 beforeEach(async () => {
   upstream = startFakeModel();
   directory = tempDir();

@@ -24,7 +24,7 @@ import {
 let stage: Stage;
 
 beforeEach(async () => {
-  stage = await startStage({ tiers: { 1: ["a"] } });
+  stage = await startStage({ isOnFiles: true, tiers: { 1: ["a"] } });
   await stage.gateway.agent("finder");
 });
 
@@ -216,14 +216,24 @@ describe("with payloads", () => {
     const { dataDir } = stage.gateway;
     await stage.gateway.gateway.stop();
     hold.open();
-    const again = await startStage({ tiers: { 1: ["a"] }, dataDir, upstream: stage.upstream });
+    const again = await startStage({
+      isOnFiles: true,
+      tiers: { 1: ["a"] },
+      dataDir,
+      upstream: stage.upstream,
+    });
     // The task continues with what it had read, and is erased once it has ended.
     expect(await ended(again.gateway, task)).toMatchObject({ status: "succeeded" });
     await until(() => leftovers(dataDir, { MARK, ANSWER }).length === 0);
     await until(async () => (await ledger(again.gateway)).at(-1)?.action !== "payload.erase");
     expect(readFile(databasePath(dataDir)).entries.map(({ action }) => action)).toContain("payload.erase");
     await again.stop();
-    const third = await startStage({ tiers: { 1: ["a"] }, dataDir, upstream: stage.upstream });
+    const third = await startStage({
+      isOnFiles: true,
+      tiers: { 1: ["a"] },
+      dataDir,
+      upstream: stage.upstream,
+    });
     const count = (await ledger(third.gateway)).filter(({ action }) => action === "payload.erase").length;
     // One pending entry from the deletion, one from the second start, and one after the task had ended. The third
     // start adds none.
@@ -247,7 +257,7 @@ test("quotes that the store refused to erase are erased by the next start, even 
   await remove(stage.gateway, id, "?payloads=true");
   expect(leftovers(dataDir, { MARK })).not.toEqual([]);
   await stage.gateway.gateway.stop();
-  const again = await startStage({ tiers: { 1: ["a"] }, dataDir, upstream: stage.upstream });
+  const again = await startStage({ isOnFiles: true, tiers: { 1: ["a"] }, dataDir, upstream: stage.upstream });
   await until(() => leftovers(dataDir, { MARK, LATER, ANSWER }).length === 0);
   const { body } = await again.gateway.call("GET", `/v1/tasks/${task.id}`);
   expect(body.output).toBeNull();

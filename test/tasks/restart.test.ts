@@ -25,7 +25,7 @@ beforeEach(async () => {
     limits: { concurrent_tasks: 1, enforcement: "enforced" },
   });
   directories = [directory()];
-  gateway = await startGateway({ yaml, dataDir: directories[0] ?? "" });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir: directories[0] ?? "" });
   await gateway.agent("plain");
 });
 afterEach(async () => {
@@ -41,7 +41,7 @@ function directory(): string {
 /** Stops the process as an operator does, and starts another. */
 async function restart(): Promise<void> {
   await gateway.stop();
-  gateway = await startGateway({ yaml, dataDir: directories.at(-1) ?? "" });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir: directories.at(-1) ?? "" });
 }
 
 /** Starts a process on the files as they are now, as if this one had been killed. */
@@ -56,7 +56,7 @@ async function crash(
   change(database);
   database.close();
   directories.push(next);
-  gateway = await startGateway({ yaml, dataDir: next, opened });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir: next, opened });
 }
 
 /**

@@ -24,7 +24,7 @@ beforeEach(async () => {
     tiers: { 1: ["a"] },
     limits: { concurrent_tasks: 1, enforcement: "enforced" },
   });
-  gateway = await startGateway({ yaml, dataDir });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir });
   await gateway.agent("plain");
   file = ownConnection(dataDir);
 });
@@ -44,7 +44,7 @@ test("a stop ends the streams of waiting tasks, and the next start runs them", a
   upstream.script("a", { chunks: ["done"] });
   await gateway.stop();
   expect((await reading).map(({ event }) => event)).toEqual(["task.created"]);
-  gateway = await startGateway({ yaml, dataDir });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir });
   expect(await ended(gateway, id)).toMatchObject({ status: "succeeded", output: "done" });
 });
 
@@ -61,7 +61,7 @@ test("a cancel whose end cannot be written does not delay a stop, and the next s
   await gateway.stop();
   await cancelling;
   upstream.script("a", { chunks: ["done"] });
-  gateway = await startGateway({ yaml, dataDir });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir });
   expect((await ended(gateway, id)).status).toBe("succeeded");
   expect(unsettled(await ledger(gateway))).toEqual([]);
 });
@@ -76,7 +76,7 @@ test("a denied call does not prevent its task from running again, because it was
   await hold.asked;
   upstream.script("a", { chunks: ["done"] });
   await gateway.stop();
-  gateway = await startGateway({ yaml, dataDir });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir });
   const task = await ended(gateway, id);
   expect(task).toMatchObject({ status: "succeeded", output: "done" });
   expect(task.tools_called).toMatchObject([{ tool: "no_such_tool", status: "denied" }]);

@@ -11,7 +11,7 @@ import { ledger, run, type Stage, startStage, unsettled } from "./support.ts";
 
 let stage: Stage;
 beforeAll(async () => {
-  stage = await startStage({ tiers: { 1: ["a"] } });
+  stage = await startStage({ isOnFiles: true, tiers: { 1: ["a"] } });
   await stage.gateway.agent("plain");
 });
 afterAll(async () => {

@@ -7,7 +7,7 @@ import { dispatch, ended, held, ledger, run, type Stage, startStage, until } fro
 let stage: Stage;
 
 beforeEach(async () => {
-  stage = await startStage({ tiers: { 1: ["a"] } });
+  stage = await startStage({ isOnFiles: true, tiers: { 1: ["a"] } });
   await stage.gateway.agent("plain");
 });
 afterEach(async () => {

@@ -14,7 +14,7 @@ let stage: Stage;
 let file: Database;
 
 beforeEach(async () => {
-  stage = await startStage({ tiers: { 1: ["a"] }, prices: { a: [1, 1] } });
+  stage = await startStage({ isOnFiles: true, tiers: { 1: ["a"] }, prices: { a: [1, 1] } });
   await stage.gateway.agent("plain");
   file = ownConnection(stage.gateway.dataDir);
 });

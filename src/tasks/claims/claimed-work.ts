@@ -40,10 +40,17 @@ export interface OtherNodes {
   start(): Promise<void>;
   /** Takes over nothing more by itself, because this node is about to leave. */
   stop(): void;
+  /** Asks the other nodes for nothing more, because this node has stopped. */
+  close(): void;
   /** Takes a task or a response over from the node that has it. Does nothing if this one has it, or if it has ended. */
   bring(workspaceId: number, id: string): Promise<void>;
   /** Makes all other nodes end the work of a stopped agent, or of a stopped workspace if `agentId` is null. */
   tellStopped(workspaceId: number, agentId: number | null): void;
+  /**
+   * Ends what no living node has of a stopped agent, or of a stopped workspace. While the store is away, that is left to
+   * whichever node takes it over.
+   */
+  endFree(workspaceId: number, agentId: number | null): Promise<void>;
   /**
    * Resolves when no open task is left of a stopped agent or workspace.
    * @throws StoreUnavailable if that takes too long
@@ -55,7 +62,9 @@ export interface OtherNodes {
 export const noOtherNodes: OtherNodes = {
   async start() {},
   stop() {},
+  close() {},
   async bring() {},
   tellStopped() {},
+  async endFree() {},
   async endsWritten() {},
 };

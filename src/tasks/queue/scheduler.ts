@@ -55,6 +55,7 @@ export class Scheduler {
   readonly #running = new Map<string, QueuedTask & { readonly done: Promise<void> }>();
   readonly #others: OtherQueues | null;
   #stopped = false;
+  #isHeld = false;
 
   constructor(parts: SchedulerParts) {
     this.#parts = parts;
@@ -222,6 +223,15 @@ export class Scheduler {
     await this.#running.get(taskId)?.done;
   }
 
+  /** Starts no waiting tasks until the returned function is called. */
+  hold(): () => void {
+    this.#isHeld = true;
+    return () => {
+      this.#isHeld = false;
+      this.pump();
+    };
+  }
+
   /**
    * Permanently stops starting tasks, and resolves when the running ones have ended. Waiting tasks keep their places.
    */
@@ -244,7 +254,7 @@ export class Scheduler {
 
   /** Starts all tasks that may start. Called whenever a task arrives, a task ends or a limit changes. */
   pump(): void {
-    while (!this.#stopped && this.#slots.total < this.#parts.nodeCeiling) {
+    while (!this.#stopped && !this.#isHeld && this.#slots.total < this.#parts.nodeCeiling) {
       const workspaceId = this.#nextWorkspace();
       if (workspaceId === undefined) return;
       const queue = this.#waiting.get(workspaceId);

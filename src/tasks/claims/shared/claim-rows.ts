@@ -33,6 +33,16 @@ const ADOPT = `UPDATE task_claims SET node_id = $1 WHERE (workspace_id, task_id)
     ORDER BY workspace_id, task_id LIMIT $3 FOR UPDATE SKIP LOCKED)
   RETURNING workspace_id AS "workspaceId", task_id AS id`;
 
+/** Agents' ids begin at 1; 0 means all. */
+const ADOPT_STOPPED = `UPDATE task_claims SET node_id = $1 WHERE (workspace_id, task_id) IN (
+    SELECT c.workspace_id, c.task_id FROM task_claims c
+    LEFT JOIN tasks t ON t.workspace_id = c.workspace_id AND t.id = c.task_id
+    LEFT JOIN responses r ON r.workspace_id = c.workspace_id AND r.id = c.task_id
+    WHERE c.workspace_id = $2 AND (COALESCE(t.agent_id, r.agent_id) = $3 OR $3 = 0)
+      AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = c.node_id)
+    FOR UPDATE OF c SKIP LOCKED)
+  RETURNING workspace_id AS "workspaceId", task_id AS id`;
+
 /** Tasks that have never begun and that no client of their node waits for. Their owner has none of them running. */
 const TAKE_WAITING = `UPDATE task_claims SET node_id = $1 WHERE (workspace_id, task_id) IN (
     SELECT c.workspace_id, c.task_id FROM task_claims c
@@ -146,6 +156,11 @@ export class SharedClaims implements TaskClaims {
     limit: number,
   ): Promise<readonly WorkKey[]> {
     return this.#take(TAKE_WAITING, [this.#nodes.id, nodeId, workspaceId, before, limit]);
+  }
+
+  /** Takes the tasks and responses of a workspace, or of one of its agents, that no living node has. */
+  adoptStopped(workspaceId: number, agentId: number | null): Promise<readonly WorkKey[]> {
+    return this.#take(ADOPT_STOPPED, [this.#nodes.id, workspaceId, agentId ?? 0]);
   }
 
   #take(sql: string, params: readonly (string | number)[]): Promise<readonly WorkKey[]> {

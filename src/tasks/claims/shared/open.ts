@@ -41,7 +41,9 @@ export function openSharedClaims({ db, nodes, workspaces, direct, clock, log }: 
     hasOpenTasks: (workspaceId, agentId) => hasOpenTasks(db, workspaceId, agentId),
     stopped: () => stopped(db),
     reportLeft: () => direct.reportLeft(),
+    closeQueues: () => queues?.close(),
     balance: async () => queues?.balance(),
+    holdQueue: () => queues?.hold() ?? (() => {}),
     endCalls(workspaceId, agentId) {
       if (agentId === null) running.stopWorkspace(workspaceId);
       else running.stopAgent(workspaceId, agentId);

@@ -16,8 +16,8 @@ const TAKEN = "tasks.taken";
 /** An agent, or a workspace if `agent` is null, was stopped: `workspace`, `agent`. */
 const STOPPED = "tasks.stopped";
 
-/** How many claims are taken over at once. */
-const ADOPT_AT_ONCE = 64;
+/** How many claims are taken over at once. For each group, the ledger is read from its oldest task on. */
+const ADOPT_AT_ONCE = 1_024;
 /** How long the node that has a task may take to give it away before it is taken by force. */
 const HAND_OVER_MS = 700;
 const LOOK_AGAIN_MS = 50;
@@ -35,6 +35,10 @@ export interface SharedWorkParts {
   stopped(): Promise<readonly { readonly workspaceId: number; readonly agentId: number | null }[]>;
   /** Ends the calls outside of tasks of a stopped agent, or of a stopped workspace. */
   endCalls(workspaceId: number, agentId: number | null): void;
+  /** Keeps queued tasks from starting until the returned function is called, so that no agent gains by being first. */
+  holdQueue(): () => void;
+  /** Takes no more places of other nodes. */
+  closeQueues(): void;
   /** Takes tasks that wait elsewhere while this node has nothing to do. */
   balance(): Promise<void>;
   /** Reports calls outside of tasks whose nodes have left. */
@@ -100,7 +104,17 @@ export class SharedWork implements OtherNodes {
     const { workspaces } = this.#parts;
     for (const { id } of workspaces.list()) await this.#restore(id);
     this.#isServing = true;
-    await this.#adoptAll();
+    const resume = this.#parts.holdQueue();
+    try {
+      await this.#adoptAll();
+    } finally {
+      resume();
+    }
+  }
+
+  close(): void {
+    this.#isServing = false;
+    this.#parts.closeQueues();
   }
 
   /** Nothing is continued while the ledger differs from the signed tree. It is reported by then. */
@@ -147,6 +161,20 @@ export class SharedWork implements OtherNodes {
 
   tellStopped(workspaceId: number, agentId: number | null): void {
     this.#parts.nodes.bus.send(STOPPED, { workspace: workspaceId, agent: agentId }, { isUrgent: true });
+  }
+
+  async endFree(workspaceId: number, agentId: number | null): Promise<void> {
+    try {
+      const free = await this.#locks.run(TAKING, async () => {
+        const keys = await this.#parts.claims.adoptStopped(workspaceId, agentId);
+        await this.#continue(keys);
+        return keys.length;
+      });
+      // They may have been taken over before the stop was stored.
+      if (free > 0) await this.#endStopped(workspaceId, agentId);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+    }
   }
 
   async endsWritten(workspaceId: number, agentId: number | null): Promise<void> {

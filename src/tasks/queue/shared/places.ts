@@ -51,6 +51,7 @@ export class Places {
   readonly #due = new Set<number>();
   /** Until when it is assumed that other nodes wait for places. */
   readonly #wantedUntil = new Map<number, number>();
+  #isClosed = false;
   readonly #retries = new Map<number, () => void>();
 
   constructor(parts: PlacesParts) {
@@ -87,6 +88,7 @@ export class Places {
   }
 
   #ask(workspaceId: number): void {
+    if (this.#isClosed) return;
     if (this.#asking.has(workspaceId)) {
       this.#due.add(workspaceId);
       return;
@@ -166,7 +168,7 @@ export class Places {
   }
 
   #retrySoon(workspaceId: number): void {
-    if (this.#retries.has(workspaceId)) return;
+    if (this.#isClosed || this.#retries.has(workspaceId)) return;
     const cancel = this.#parts.clock.after(RETRY_MS, () => {
       this.#retries.delete(workspaceId);
       if (this.#wanted(workspaceId) !== this.granted(workspaceId)) this.#ask(workspaceId);
@@ -174,8 +176,9 @@ export class Places {
     this.#retries.set(workspaceId, cancel);
   }
 
-  /** Asks for nothing more, because this node is about to leave. */
-  stop(): void {
+  /** Asks for nothing more, because this node has stopped. */
+  close(): void {
+    this.#isClosed = true;
     for (const cancel of this.#retries.values()) cancel();
     this.#retries.clear();
   }

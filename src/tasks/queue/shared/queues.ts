@@ -9,7 +9,7 @@ const WAITED_MS = 1_000;
 
 export interface QueuesParts extends Omit<PlacesParts, "nodes"> {
   readonly nodes: PlacesParts["nodes"] & CountsParts["nodes"];
-  readonly scheduler: Pick<Scheduler, "running" | "waiting" | "totalWaiting" | "freeSlots" | "pump">;
+  readonly scheduler: Pick<Scheduler, "running" | "waiting" | "totalWaiting" | "freeSlots" | "hold" | "pump">;
   /** Takes at most `limit` tasks that have waited at another node since before `before`. */
   takeWaiting(nodeId: string, workspaceId: number, before: number, limit: number): Promise<void>;
   readonly clock: Clock;
@@ -44,8 +44,13 @@ export class SharedQueues implements OtherQueues {
     this.#counts.changed(workspaceId);
   }
 
-  stop(): void {
-    this.#places.stop();
+  /** See `Scheduler.hold`. */
+  hold(): () => void {
+    return this.#parts.scheduler.hold();
+  }
+
+  close(): void {
+    this.#places.close();
   }
 
   /** If nothing waits here, takes tasks that wait elsewhere. Called with each beat. @throws StoreUnavailable */
