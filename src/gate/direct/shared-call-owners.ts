@@ -113,6 +113,8 @@ export class SharedCallOwners implements CallOwners {
         seq,
         id,
       ]);
+      // A node that was given up begins no call.
+      tx.shared(NodeCheck).nodeId = id;
       tx.onCommit(() => this.#own.set(keyOf(workspaceId, seq), id));
     } else if (phase === "outcome" && ref !== undefined && this.#own.has(keyOf(workspaceId, ref))) {
       tx.write("DELETE FROM open_calls WHERE workspace_id = $1 AND seq = $2", [workspaceId, ref]);

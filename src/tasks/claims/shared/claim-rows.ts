@@ -105,12 +105,14 @@ export class SharedClaims implements TaskClaims {
   }
 
   async resume(tx: Tx, workspaceId: number, id: string): Promise<boolean> {
+    // Locks the claim even if it is this node's: a release that is under way must not fall between this and the commit.
+    const own = this.#nodes.id;
     const claim = await tx.get<{ nodeId: string }>(
-      `UPDATE task_claims SET is_due = TRUE WHERE workspace_id = $1 AND task_id = $2 AND node_id <> $3
+      `UPDATE task_claims SET is_due = (node_id <> $3) WHERE workspace_id = $1 AND task_id = $2
        RETURNING node_id AS "nodeId"`,
-      [workspaceId, id, this.#nodes.id],
+      [workspaceId, id, own],
     );
-    if (!claim) return true;
+    if (!claim || claim.nodeId === own) return true;
     const due = { workspace: workspaceId, task: id, node: claim.nodeId };
     tx.onCommit(() => this.#nodes.bus.send(DUE, due, { isUrgent: true }));
     return false;

@@ -91,7 +91,8 @@ export class SharedWork implements OtherNodes {
       this.#on(message, (work, key) => work.handOver(key.workspaceId, key.id, to));
     });
     nodes.bus.listen(STOPPED, ({ workspace, agent }) => {
-      if (typeof workspace === "number") void this.#endStopped(workspace, Number(agent) || null);
+      if (typeof workspace !== "number" || (agent !== null && typeof agent !== "number")) return;
+      void this.#endStopped(workspace, agent);
     });
   }
 
