@@ -29,6 +29,9 @@ import { runs } from "./run/runs.ts";
 import { statements } from "./run/statements.ts";
 import { syncs } from "./run/syncs.ts";
 import { writes } from "./run/writes.ts";
+import { manyWorkspaces, oneWorkspace } from "./scale/calls.ts";
+import { latency } from "./scale/latency.ts";
+import { streams } from "./scale/streams.ts";
 import { idleMemory, starts } from "./start/starts.ts";
 import { crowd } from "./stream/crowd.ts";
 import { fanOut } from "./stream/fan-out.ts";
@@ -102,6 +105,12 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
     "beside LanceDB": lancedb,
     "beside hnswlib": hnswlib,
     "documents beside calls": besideCalls,
+  },
+  scale: {
+    "calls of eight workspaces": manyWorkspaces,
+    "calls of one workspace": oneWorkspace,
+    "latency beside a data directory": latency,
+    "streams read on another server": streams,
   },
   peers: {
     Portkey: beside(portkey),

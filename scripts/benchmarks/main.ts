@@ -17,6 +17,7 @@ async function measure(options: Options): Promise<Report> {
   if (!options.json) console.log(`${machineLine(machine)}\n`);
   const household = new Household();
   const figures: Figure[] = [];
+  const notes: string[] = [];
   const failures: Failure[] = [];
   const skipped: Failure[] = [];
   for (const area of options.areas) {
@@ -34,6 +35,7 @@ async function measure(options: Options): Promise<Report> {
         (isSkipped ? skipped : failures).push({ area, scenario, message });
       }
     }
+    notes.push(...workshop.notes);
     await workshop.close();
   }
   const took_seconds = Math.round((performance.now() - begun) / 1000);
@@ -44,6 +46,7 @@ async function measure(options: Options): Promise<Report> {
     machine,
     options: reportedOptions(options),
     figures,
+    notes,
     failures,
     skipped,
   };

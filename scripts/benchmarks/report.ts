@@ -25,6 +25,8 @@ export interface Report {
     readonly entries: number;
   };
   readonly figures: readonly Figure[];
+  /** What has to be known to read the figures. */
+  readonly notes: readonly string[];
   /** What failed. The exit code is 1 if there is anything here. A missed aim is not a failure. */
   readonly failures: readonly Failure[];
   /** What could not be measured because something outside Gatehouse is missing. Not a failure. */

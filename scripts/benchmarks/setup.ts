@@ -26,6 +26,7 @@ export const TIER = {
   passed: 7,
   apart: 8,
   short: 9,
+  late: 10,
 } as const;
 
 /**
@@ -52,16 +53,19 @@ export function settings({ upstream, runningTasks }: Settings = {}): string {
   return JSON.stringify({ limits, drain_seconds: 0, ...models });
 }
 
+/** The body of the request that creates the agent. */
+export const AGENT_REQUEST = {
+  name: AGENT,
+  owner: "benchmarks@gatehouse.example",
+  memory_scope: ["support", "legal/contracts"],
+  description: "Answers the questions that the benchmarks ask.",
+};
+
 const object = validator(Type.Object({}));
 
 /** @returns the agent as Gatehouse shows it */
 export async function createAgent(gatehouse: Gatehouse): Promise<object> {
-  await gatehouse.call(201, "POST", "/v1/agents", {
-    name: AGENT,
-    owner: "benchmarks@gatehouse.example",
-    memory_scope: ["support", "legal/contracts"],
-    description: "Answers the questions that the benchmarks ask.",
-  });
+  await gatehouse.call(201, "POST", "/v1/agents", AGENT_REQUEST);
   return object.parse(await gatehouse.call(200, "GET", `/v1/agents/${AGENT}`));
 }
 

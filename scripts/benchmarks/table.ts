@@ -32,12 +32,13 @@ export function table(figures: readonly Figure[]): string {
     .join("\n");
 }
 
-export function summary({ figures, failures, skipped, options, took_seconds }: Report): string {
+export function summary({ figures, notes, failures, skipped, options, took_seconds }: Report): string {
   const aims = figures.filter(({ aim }) => aim !== null);
   const reached = aims.filter(({ aim }) => aim?.reached === true);
   return [
     `Median (least–most) of ${options.rounds} rounds of ${options.seconds} s each, Gatehouse from ${options.program}; took ${took_seconds} s.`,
     `${reached.length} of ${aims.length} aims reached.`,
+    ...notes,
     ...skipped.map(({ area, scenario, message }) => `skipped: ${area}, ${scenario}: ${message}`),
     ...failures.map(({ area, scenario, message }) => `BROKEN: ${area}, ${scenario}: ${message}`),
   ].join("\n");

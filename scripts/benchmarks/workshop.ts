@@ -34,6 +34,8 @@ export interface Target {
   /** Further processes that the server consists of. */
   readonly otherPids?: readonly number[];
   readonly port: number;
+  /** Further ports, where other servers give the same answers. */
+  readonly otherPorts?: readonly number[];
 }
 
 /** One round of load on one server. */
@@ -59,6 +61,7 @@ export class Workshop {
   filledVault: FilledVault | null = null;
   /** The ledger that one scenario has filled, for later ones. */
   filledLedger: FilledLedger | null = null;
+  readonly notes = new Set<string>();
 
   constructor(household: Household, options: WorkshopOptions) {
     this.#household = household;
@@ -71,6 +74,11 @@ export class Workshop {
     this.peers = options.peers;
     this.entries = options.entries;
     this.generator = this.worker("load/main.ts", "load");
+  }
+
+  /** Says once, below the figures, what has to be known to read them. */
+  note(text: string): void {
+    this.notes.add(text);
   }
 
   /** Ends the load generator. */
@@ -167,13 +175,16 @@ export class Workshop {
 
   /** @throws Error if any answer was not as it should be */
   async load(
-    { pid, otherPids = [], port }: Target,
-    job: Omit<ExchangesJob, "kind" | "port" | "seconds">,
+    { pid, otherPids = [], port, otherPorts = [] }: Target,
+    job: Omit<ExchangesJob, "kind" | "port" | "otherPorts" | "seconds">,
     seconds = this.seconds,
   ): Promise<Round> {
     const pids = [pid, ...otherPids];
     const before = cpuMicrosOf(pids);
-    const whole: ExchangesJob = { kind: "exchanges", port, seconds, ...job };
+    const whole: ExchangesJob = {
+      ...{ kind: "exchanges", port, seconds, ...job },
+      ...(otherPorts.length === 0 ? {} : { otherPorts: [...otherPorts] }),
+    };
     const result = await this.generator.ask(whole, exchangesResult);
     const after = cpuMicrosOf(pids);
     if (result.problems.length > 0) {

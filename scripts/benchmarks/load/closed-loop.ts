@@ -12,7 +12,7 @@ const ANSWERS_PER_SECOND = 200_000;
 const LAST_ANSWER_MS = 15_000;
 
 /**
- * Sends requests to one server over keep-alive connections, one at a time on each. In such a closed loop a slow
+ * Sends requests to one server, or several in turn, over keep-alive connections, one at a time on each. In such a closed loop a slow
  * server gets fewer requests, so the latencies are those of a server that is as busy as it can be.
  *
  * Written on plain TCP, because the measured servers are faster than the usual tools: on one core of this class of
@@ -117,7 +117,8 @@ class Client {
 
   static async open(job: ExchangesJob, index: number, round: Round): Promise<Client> {
     const client = new Client(job, index, round);
-    client.#connection = await connect(job.port, {
+    const ports = [job.port, ...(job.otherPorts ?? [])];
+    client.#connection = await connect(ports[index % ports.length] ?? job.port, {
       body: (bytes) => client.#exchange.body(bytes),
       end: (status) => client.#answered(status),
       broken: (problem) => client.giveUp(problem),

@@ -10,6 +10,8 @@ const target = { port, request };
 const Exchanges = Type.Object({
   kind: Type.Literal("exchanges"),
   port,
+  /** Further servers that take turns with the first: the next connection leads to the next one. */
+  otherPorts: Type.Optional(Type.Array(port)),
   /** One request for all connections, or a list for each connection, which it repeats in order. */
   request: Type.Union([request, Type.Array(Type.Array(request, { minItems: 1 }), { minItems: 1 })]),
   /** Each connection sends its next request when it has read the whole answer to the previous one (a closed loop). */
@@ -52,11 +54,26 @@ const Hold = Type.Object({
   /** Whether the readers take only a little of what they are sent, once a second. */
   slowly: Type.Optional(Type.Boolean()),
 });
+const FirstTokens = Type.Object({
+  kind: Type.Literal("first-tokens"),
+  ...target,
+  /** Where each task is also read, besides the server that it was dispatched to. */
+  otherPort: port,
+  token: Type.String(),
+  callers: Type.Integer({ minimum: 1, maximum: 64 }),
+  /** No task is dispatched later. */
+  seconds: Type.Number({ minimum: 0, maximum: 60 }),
+  /** ASCII whose arrival counts as the first token. */
+  first: Type.String({ minLength: 1 }),
+  /** ASCII that the streams must contain. */
+  text: Type.String({ minLength: 1 }),
+});
 const LetGo = Type.Object({ kind: Type.Literal("let-go") });
 
-export const job = validator(Type.Union([Exchanges, Readers, Hold, LetGo]));
+export const job = validator(Type.Union([Exchanges, Readers, FirstTokens, Hold, LetGo]));
 export type ExchangesJob = Static<typeof Exchanges>;
 export type ReadersJob = Static<typeof Readers>;
+export type FirstTokensJob = Static<typeof FirstTokens>;
 export type HoldJob = Static<typeof Hold>;
 export type Job = Static<typeof job.schema>;
 
@@ -85,6 +102,12 @@ export const readersResult = validator(
     /** From the arrival of `first` at any reader until the last reader's end. */
     seconds: Type.Number(),
   }),
+);
+
+const percentiles = Type.Object({ p50: milliseconds, p99: milliseconds });
+/** Times to the first token on each server, and the difference task by task. */
+export const firstTokensResult = validator(
+  Type.Object({ tasks: Type.Integer(), own: percentiles, other: percentiles, added: percentiles }),
 );
 
 export const holdResult = validator(Type.Object({ open: Type.Integer() }));

@@ -27,6 +27,8 @@ export interface GatehouseOptions {
   readonly dataDir?: string;
   /** A module that Bun loads before the program. Only for a program that runs from its sources. */
   readonly preload?: string;
+  /** The admin token's secret, if other servers share it. */
+  readonly admin?: string;
   /** Further environment variables. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -60,10 +62,9 @@ export class Gatehouse {
   static async start(
     household: Household,
     program: readonly string[],
-    { yaml = "", dataDir, env = {} }: GatehouseOptions = {},
+    { yaml = "", dataDir, admin = createSecret(systemRandom), env = {} }: GatehouseOptions = {},
   ): Promise<Gatehouse> {
     const folder = dataDir ?? household.folder();
-    const admin = createSecret(systemRandom);
     if (yaml !== "") writeFileSync(join(folder, "gatehouse.yaml"), yaml);
     const child = Bun.spawn([...program, "serve", "--data", folder, "--listen", "127.0.0.1:0"], {
       cwd: folder,

@@ -2,21 +2,29 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 const MICROS_PER_SECOND = 1_000_000;
+/** Fields of proc(5)'s `stat` after the second: utime and stime, and with them cutime and cstime. */
+const OWN = [11, 12];
+const OWN_AND_ENDED_CHILDREN = [...OWN, 13, 14];
 const TICKS_PER_SECOND = Number(read(["getconf", "CLK_TCK"])) || 100;
 
 /** Microseconds of CPU that all threads of the process have used since its start, in steps of one tick (10 ms). */
 export function cpuMicros(pid: number): number | null {
-  const stat = readProc(pid, "stat");
-  if (stat === null) return null;
-  // The second field, the name, may contain spaces and parentheses. In proc(5), utime and stime are fields 14 and 15.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  const ticks = Number(fields[11]) + Number(fields[12]);
-  return Number.isFinite(ticks) ? (ticks / TICKS_PER_SECOND) * MICROS_PER_SECOND : null;
+  return microsIn(pid, OWN);
 }
 
 /** The same of several processes together. */
 export function cpuMicrosOf(pids: readonly number[]): number | null {
   return sum(pids.map(cpuMicros));
+}
+
+/**
+ * The same of a process, its descendants, and those that have ended and were children of one that runs. Only differences
+ * mean anything.
+ */
+export function cpuMicrosOfTree(pid: number): number | null {
+  const own = microsIn(pid, OWN_AND_ENDED_CHILDREN);
+  // A child may end after it was listed. What it used is in the next answer then.
+  return sum([own, ...childrenOf(pid).map((each) => microsIn(each, OWN_AND_ENDED_CHILDREN) ?? 0)]);
 }
 
 /** Microseconds of CPU that those threads have used that still run. Finer than `cpuMicros`, for the first moments. */
@@ -52,6 +60,15 @@ export function proportionalBytes(pid: number): number | null {
 /** Resident bytes of the process and all its descendants. */
 export function residentBytesOfTree(pid: number): number | null {
   return residentBytesOf([pid, ...childrenOf(pid)]);
+}
+
+function microsIn(pid: number, columns: readonly number[]): number | null {
+  const stat = readProc(pid, "stat");
+  if (stat === null) return null;
+  // The second field, the name, may contain spaces and parentheses.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const ticks = columns.reduce((total, column) => total + Number(fields[column]), 0);
+  return Number.isFinite(ticks) ? (ticks / TICKS_PER_SECOND) * MICROS_PER_SECOND : null;
 }
 
 function sum(values: readonly (number | null)[]): number | null {

@@ -8,6 +8,8 @@ export const MODELS = {
   short: "short",
   /** The chunks of `plain`, `PACE_MS` apart. */
   paced: "paced",
+  /** The same after `LATE_WAIT_MS`, in which the readers arrive. */
+  late: "late",
   /** `PASSED_CHUNKS` chunks, all written at once. */
   passed: "passed",
   /** The same chunks, each in a separate write, as fast as they can be written. */
@@ -26,6 +28,7 @@ export const CHUNKS = 50;
 export const SHORT_CHUNKS = 8;
 export const PASSED_CHUNKS = 200;
 export const PACE_MS = 5;
+export const LATE_WAIT_MS = 200;
 export const STEADY_CHUNKS = 2_000;
 export const BURST_CHUNKS = 5_000;
 export const BURST_WAIT_MS = 500;

@@ -6,6 +6,7 @@ import {
   BURST_WAIT_MS,
   CHUNKS,
   chunks,
+  LATE_WAIT_MS,
   LONG_CHARACTERS,
   LONG_CHUNKS,
   LONG_PACE_MS,
@@ -24,6 +25,11 @@ await answerLines(async () => {
   // With a gate, even an open one, chunks are written one by one.
   upstream.script(MODELS.apart, { chunks: chunks(PASSED_CHUNKS), gate: Promise.resolve() });
   upstream.script(MODELS.paced, { chunks: chunks(CHUNKS), delayMs: PACE_MS });
+  upstream.script(MODELS.late, {
+    chunks: chunks(CHUNKS),
+    firstDelayMs: LATE_WAIT_MS,
+    delayMs: PACE_MS,
+  });
   upstream.script(MODELS.burst, { chunks: chunks(BURST_CHUNKS), firstDelayMs: BURST_WAIT_MS });
   upstream.script(MODELS.steady, { chunks: chunks(STEADY_CHUNKS), delayMs: PACE_MS });
   upstream.script(MODELS.hang, { hang: true });

@@ -19,6 +19,8 @@ import { asServerUser, findPostgres, serverUser } from "./programs.ts";
 export interface Cluster {
   /** Of the superuser, in the database `postgres`. */
   readonly url: string;
+  /** The process of the running server, of which all others are children. */
+  readonly pid: number;
   /** Starts the server, which MUST not be running, and waits until it accepts connections. */
   start(): Promise<void>;
   /** SIGKILL for all of its processes at once, as after a crash of the machine, except that written pages remain. */
@@ -56,8 +58,11 @@ const SETTINGS = [
   "jit = off",
 ];
 
-/** Creates a server and starts it on an unused port of 127.0.0.1. It ends with this process at the latest. */
-export async function startCluster(): Promise<Cluster> {
+/**
+ * Creates a server and starts it on an unused port of 127.0.0.1. It ends with this process at the latest.
+ * @param settings lines of postgresql.conf that take precedence over those for tests
+ */
+export async function startCluster(settings: readonly string[] = []): Promise<Cluster> {
   const programs = findPostgres();
   if (programs === undefined) throw new Error("there is no PostgreSQL on this machine");
   const home = mkdtempSync(join(tmpdir(), "gatehouse-postgres-"));
@@ -75,11 +80,18 @@ export async function startCluster(): Promise<Cluster> {
   if (user.length > 0) runOrThrow(["chown", serverUser(), home, data]);
   const init = ["-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"];
   runOrThrow([...user, join(programs, "initdb"), ...init]);
-  appendFileSync(join(data, "postgresql.conf"), `${[...SETTINGS, `port = ${port}`].join("\n")}\n`);
+  appendFileSync(
+    join(data, "postgresql.conf"),
+    `${[...SETTINGS, ...settings, `port = ${port}`].join("\n")}\n`,
+  );
   let server: Bun.Subprocess | null = null;
 
   const cluster: Cluster = {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+    get pid() {
+      if (server === null) throw new Error("PostgreSQL does not run");
+      return server.pid;
+    },
     async start() {
       const log = openSync(join(home, "log"), "a");
       const started = Bun.spawn([...user, join(programs, "postgres"), "-D", data], {
