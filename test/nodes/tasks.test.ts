@@ -175,6 +175,26 @@ describe.skipIf(missingPostgres !== undefined)("a task of another node", () => {
     expect(await second.call("POST", "/v1/agents/plain/resume")).toMatchObject({ status: 200 });
   });
 
+  test("is not ended by the message of a stop that the store does not have", async () => {
+    const { first, second, upstream, nodes } = await startPair();
+    const model = held();
+    upstream.script("a", model.script);
+    const id = await dispatch(first, { agent: "plain" });
+    await model.asked;
+    const [agent] = await nodes.database.query<{ id: string }>("SELECT id FROM agents WHERE name = 'plain'");
+    for (const stopped of [Number(agent?.id), null, "plain"]) {
+      const message = { from: "another", messages: [["tasks.stopped", { workspace: 1, agent: stopped }]] };
+      await nodes.database.query("SELECT pg_notify('gatehouse', $1)", [JSON.stringify(message)]);
+    }
+    // Sent after them, and seen by the same node.
+    await second.call("PATCH", "/v1/agents/plain", { body: { description: "changed" } });
+    await until(async () => (await first.call("GET", "/v1/agents/plain")).body.description === "changed");
+    await Bun.sleep(100);
+    expect(upstream.requests[0]?.aborted).toBe(false);
+    model.open();
+    expect(await endedOn(second, id)).toMatchObject({ status: "succeeded" });
+  });
+
   test("ends with a stop of the workspace here", async () => {
     const { first, second, upstream } = await startPair();
     const model = held();

@@ -14,8 +14,10 @@ const AT_ONCE = 256;
 export class ClaimedTasks implements ClaimedWork {
   readonly #parts: TaskParts;
   readonly #tasks: NodeTasks;
-  /** Ids of tasks that are being stored, or recovered. */
+  /** Ids of tasks that are being stored. */
   readonly #arriving: ReadonlySet<string>;
+  /** Ids of tasks that are being taken over. */
+  readonly #adopting = new Set<string>();
 
   constructor(parts: TaskParts, tasks: NodeTasks, arriving: ReadonlySet<string>) {
     this.#parts = parts;
@@ -36,7 +38,8 @@ export class ClaimedTasks implements ClaimedWork {
   }
 
   all(): readonly WorkKey[] {
-    return this.#tasks.all().map(({ workspaceId, taskId }) => ({ workspaceId, id: taskId }));
+    const stored = this.#tasks.all().filter(({ taskId }) => !this.#arriving.has(taskId));
+    return stored.map(({ workspaceId, taskId }) => ({ workspaceId, id: taskId }));
   }
 
   async openIds(workspaceId: number): Promise<readonly string[]> {
@@ -47,17 +50,23 @@ export class ClaimedTasks implements ClaimedWork {
 
   async adopt(workspaceId: number, ids: readonly string[]): Promise<readonly string[]> {
     const tasks = this.#tasks;
-    const recovered = await recoverTasks(this.#parts, workspaceId, tasks.stopping, ids);
-    tasks.scheduler.enqueueAll(tasks.add(workspaceId, recovered));
-    return recovered.refused;
+    for (const id of ids) this.#adopting.add(id);
+    try {
+      const recovered = await recoverTasks(this.#parts, workspaceId, tasks.stopping, ids);
+      tasks.scheduler.enqueueAll(tasks.add(workspaceId, recovered));
+      return recovered.refused;
+    } finally {
+      for (const id of ids) this.#adopting.delete(id);
+    }
   }
 
-  async resume(workspaceId: number, id: string): Promise<void> {
+  async resume(workspaceId: number, id: string): Promise<boolean> {
+    // It may have been read before it was queued again.
+    if (this.#adopting.has(id)) return false;
     const task = await findOpenTask(this.#parts.db, workspaceId, id);
-    if (task?.status !== "queued") return;
-    await this.#tasks.settled(id);
-    if (!this.#tasks.rests(id)) return;
+    if (task?.status !== "queued") return true;
     await this.#tasks.resume({ workspaceId, taskId: id, agentId: task.agentId });
+    return true;
   }
 
   async handOver(workspaceId: number, id: string, to: string): Promise<void> {

@@ -21,8 +21,11 @@ export interface ClaimedWork {
    * @returns what cannot be continued, because its ledger was changed
    */
   adopt(workspaceId: number, ids: readonly string[]): Promise<readonly string[]>;
-  /** Continues what another node has queued again. */
-  resume(workspaceId: number, id: string): Promise<void>;
+  /**
+   * Continues what another node has queued again.
+   * @returns false if it is being taken over just now, so it has to be tried again
+   */
+  resume(workspaceId: number, id: string): Promise<boolean>;
   /**
    * Gives it to another node: ends the calls in flight, stores the progress, and releases the claim. Resolves when that
    * is done. Work that is being ended is not given away.

@@ -84,7 +84,10 @@ export class ClaimedResponses implements ClaimedWork {
     }
   }
 
-  async resume(): Promise<void> {}
+  /** No person decides about responses. */
+  async resume(): Promise<boolean> {
+    return true;
+  }
 
   async handOver(workspaceId: number, id: string, to: string): Promise<void> {
     const open = this.#open.get(id);

@@ -233,12 +233,17 @@ export class BackgroundResponses {
   }
 
   async #recoverAll(workspaceId: number, seqs: readonly number[]): Promise<void> {
-    const queued: QueuedTask[] = [];
-    for (let at = 0; at < seqs.length; at += ROWS_AT_ONCE) {
-      const open = await this.#recover(workspaceId, seqs.slice(at, at + ROWS_AT_ONCE));
-      queued.push(...open.map((each) => this.#queued(each)));
+    const recovered: OpenResponse[] = [];
+    try {
+      for (let at = 0; at < seqs.length; at += ROWS_AT_ONCE) {
+        await this.#recover(workspaceId, seqs.slice(at, at + ROWS_AT_ONCE), recovered);
+      }
+    } catch (error) {
+      // None is queued: those that this node knew would never be tried again.
+      for (const open of recovered) this.#open.forget(open);
+      throw error;
     }
-    this.#parts.scheduler.enqueueAll(queued);
+    this.#parts.scheduler.enqueueAll(recovered.map((open) => this.#queued(open)));
   }
 
   /** Interrupts all responses; another node or the next start runs them again. Resolves when nothing more will be written. */
@@ -278,9 +283,9 @@ export class BackgroundResponses {
     if (wait.signal.aborted || this.#parts.direct.running.isDraining) throw draining();
   }
 
-  async #recover(workspaceId: number, seqs: readonly number[]): Promise<readonly OpenResponse[]> {
+  /** @param recovered gets each response as soon as this node knows it */
+  async #recover(workspaceId: number, seqs: readonly number[], recovered: OpenResponse[]): Promise<void> {
     const { db, store, clock, log } = this.#parts;
-    const recovered: OpenResponse[] = [];
     const rows: StoredDispatch[] = [];
     for (const dispatchSeq of seqs) {
       const found = await store.readDispatch(workspaceId, dispatchSeq).catch((error: unknown) => {
@@ -310,7 +315,6 @@ export class BackgroundResponses {
         { turnOf: workspaceId },
       );
     }
-    return recovered;
   }
 
   #queued(open: OpenResponse): QueuedTask {

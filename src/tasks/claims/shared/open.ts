@@ -40,6 +40,7 @@ export function openSharedClaims({ db, nodes, workspaces, direct, clock, log }: 
     ...{ claims, nodes, workspaces, clock, log },
     hasOpenTasks: (workspaceId, agentId) => hasOpenTasks(db, workspaceId, agentId),
     stopped: () => stopped(db),
+    isStopped: (workspaceId, agentId) => isStopped(db, workspaceId, agentId),
     reportLeft: () => direct.reportLeft(),
     closeQueues: () => queues?.close(),
     balance: async () => queues?.balance(),
@@ -82,4 +83,16 @@ function stopped(
     `SELECT workspace_id AS "workspaceId", id AS "agentId" FROM agents WHERE status = 'stopped'
      UNION ALL SELECT id, NULL FROM workspaces WHERE status = 'stopped'`,
   );
+}
+
+async function isStopped(db: Db, workspaceId: number, agentId: number | null): Promise<boolean> {
+  const workspace = "SELECT 1 FROM workspaces WHERE id = $1 AND status = 'stopped'";
+  const found =
+    agentId === null
+      ? await db.urgent.get(workspace, [workspaceId])
+      : await db.urgent.get(
+          `${workspace} UNION ALL SELECT 1 FROM agents WHERE workspace_id = $1 AND id = $2 AND status = 'stopped' LIMIT 1`,
+          [workspaceId, agentId],
+        );
+  return found !== undefined;
 }

@@ -8,6 +8,7 @@ import { StoreUnavailable } from "../../../store/db.ts";
 import type { ClaimedWork, OtherNodes } from "../claimed-work.ts";
 import type { WorkKey } from "../claims.ts";
 import { type ClaimOwner, DUE, RELEASED, type SharedClaims } from "./claim-rows.ts";
+import { Differences } from "./differences.ts";
 
 /** Asks the node that has a task to give it to the node `to`: `workspace`, `task`, `to`. */
 const HAND_OVER = "tasks.hand_over";
@@ -21,6 +22,8 @@ const ADOPT_AT_ONCE = 1_024;
 /** How long the node that has a task may take to give it away before it is taken by force. */
 const HAND_OVER_MS = 700;
 const LOOK_AGAIN_MS = 50;
+/** How long after its message a stop may be written. */
+const STOP_WRITTEN_MS = 1_000;
 /** How long a resume waits for the ends of stopped tasks. */
 const ENDS_MS = 3_000;
 /** The key of the only lock: what this node takes over, it takes over one after the other. */
@@ -33,6 +36,8 @@ export interface SharedWorkParts {
   hasOpenTasks(workspaceId: number, agentId: number | null): Promise<boolean>;
   /** The workspaces and agents that are stopped, as the store has them. */
   stopped(): Promise<readonly { readonly workspaceId: number; readonly agentId: number | null }[]>;
+  /** Whether an agent, or its workspace, is stopped, as the store has it. @throws StoreUnavailable */
+  isStopped(workspaceId: number, agentId: number | null): Promise<boolean>;
   /** Ends the calls outside of tasks of a stopped agent, or of a stopped workspace. */
   endCalls(workspaceId: number, agentId: number | null): void;
   /** Keeps queued tasks from starting until the returned function is called, so that no agent gains by being first. */
@@ -58,11 +63,12 @@ export class SharedWork implements OtherNodes {
   readonly #locks = new Locks();
   /** What was taken over but could not be continued, because its ledger was changed. */
   readonly #refused = new Set<string>();
-  /** Claims of this node that it did not know at the last beat, and work that it had no claim on. */
-  #unknown: ReadonlySet<string> = new Set();
-  #missing: ReadonlySet<string> = new Set();
+  /** Claims of this node that it does not know, and work that it has no claim on. */
+  readonly #unknown: Differences;
+  readonly #missing: Differences;
   /** Tasks that others have queued again and this node has not resumed yet. */
   readonly #due = new Map<string, WorkKey>();
+  readonly #resuming = new Set<string>();
   #isServing = false;
   #beating: Promise<void> | null = null;
   #isBeatDue = false;
@@ -70,8 +76,10 @@ export class SharedWork implements OtherNodes {
   #moved = new AbortController();
 
   constructor(parts: SharedWorkParts) {
-    const { nodes } = parts;
+    const { nodes, clock } = parts;
     this.#parts = parts;
+    this.#unknown = new Differences(clock);
+    this.#missing = new Differences(clock);
     nodes.lost.listen(() => this.#forgetAll());
     nodes.beat.listen(() => this.#beat());
     nodes.bus.missed.listen(() => this.#beat());
@@ -83,7 +91,7 @@ export class SharedWork implements OtherNodes {
       if (message.node !== nodes.id) this.#on(message, (work, key) => this.#forgetTaken(work, key));
     });
     nodes.bus.listen(DUE, (message) => {
-      if (message.node === nodes.id) this.#on(message, (work, key) => work.resume(key.workspaceId, key.id));
+      if (message.node === nodes.id) this.#on(message, (_, key) => this.#resume(key));
     });
     nodes.bus.listen(HAND_OVER, (message) => {
       const { to } = message;
@@ -92,7 +100,7 @@ export class SharedWork implements OtherNodes {
     });
     nodes.bus.listen(STOPPED, ({ workspace, agent }) => {
       if (typeof workspace !== "number" || (agent !== null && typeof agent !== "number")) return;
-      void this.#endStopped(workspace, agent);
+      void this.#endIfStopped(workspace, agent);
     });
   }
 
@@ -268,22 +276,37 @@ export class SharedWork implements OtherNodes {
 
   async #resumeDue(): Promise<void> {
     for (const key of await this.#parts.claims.takeDue()) this.#due.set(key.id, key);
-    for (const { workspaceId, id } of [...this.#due.values()]) {
-      await this.#workOf(id)?.resume(workspaceId, id);
-      this.#due.delete(id);
+    for (const key of this.#due.values()) void this.#resume(key);
+  }
+
+  /** Not awaited by a beat: the run that asked for a decision may take minutes to end. Never rejects. */
+  async #resume(key: WorkKey): Promise<void> {
+    const { workspaceId, id } = key;
+    if (this.#resuming.has(id)) return;
+    this.#resuming.add(id);
+    try {
+      const isDone = (await this.#workOf(id)?.resume(workspaceId, id)) ?? true;
+      // A later decision is another key.
+      if (isDone && this.#due.get(id) === key) this.#due.delete(id);
+    } catch (error) {
+      // It is tried again with the next beat.
+      if (!(error instanceof StoreUnavailable))
+        this.#parts.log.error("a task cannot be resumed", { task: id, error });
+    } finally {
+      this.#resuming.delete(id);
     }
   }
 
   /**
-   * Compares the claims with what this node knows, if their numbers differ. Only a difference that was there at the last
-   * beat as well counts: work may just have begun or ended.
+   * Compares the claims with what this node knows, if their numbers differ. Only a difference that lasts counts: work may
+   * just have begun or ended.
    */
   async #compare(): Promise<void> {
     const { claims } = this.#parts;
     const known = this.#kinds.reduce((sum, { size }) => sum + size, 0);
     if ((await claims.count()) === known) {
-      this.#unknown = new Set();
-      this.#missing = new Set();
+      this.#unknown.clear();
+      this.#missing.clear();
       return;
     }
     await this.#locks.run(TAKING, async () => {
@@ -292,13 +315,11 @@ export class SharedWork implements OtherNodes {
       const unknown = own.filter(
         ({ workspaceId, id }) => !this.#refused.has(id) && !this.#workOf(id)?.knows(workspaceId, id),
       );
-      await this.#continue(unknown.filter(({ id }) => this.#unknown.has(id)));
-      this.#unknown = new Set(unknown.map(({ id }) => id));
+      await this.#continue(this.#unknown.lasting(unknown));
       const missing = this.#kinds.flatMap((work) => work.all().filter(({ id }) => !ids.has(id)));
-      for (const { workspaceId, id } of missing) {
-        if (this.#missing.has(id)) this.#workOf(id)?.forget(workspaceId, id);
+      for (const { workspaceId, id } of this.#missing.lasting(missing)) {
+        this.#workOf(id)?.forget(workspaceId, id);
       }
-      this.#missing = new Set(missing.map(({ id }) => id));
     });
   }
 
@@ -306,6 +327,24 @@ export class SharedWork implements OtherNodes {
   async #endAllStopped(): Promise<void> {
     for (const { workspaceId, agentId } of await this.#parts.stopped()) {
       await this.#endStopped(workspaceId, agentId);
+    }
+  }
+
+  /**
+   * Asks the store, because the message may be a late copy of one whose stop has been undone. It may also be early: it is sent
+   * while the stop is written. Never rejects; whatever is missed is found with the next beat.
+   */
+  async #endIfStopped(workspaceId: number, agentId: number | null): Promise<void> {
+    const { clock, isStopped, log } = this.#parts;
+    const until = clock.monotonic() + STOP_WRITTEN_MS;
+    try {
+      while (!(await isStopped(workspaceId, agentId))) {
+        if (clock.monotonic() >= until) return;
+        await pause(LOOK_AGAIN_MS, clock, new AbortController().signal);
+      }
+      await this.#endStopped(workspaceId, agentId);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) log.error("stopped work cannot be ended", { error });
     }
   }
 
