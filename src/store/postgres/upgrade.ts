@@ -6,6 +6,8 @@ import { TIMEOUTS, type Timeouts } from "./limits.ts";
 import { migrate, type SchemaChange, versionOf } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 
+/** The version of the schema that this program uses. */
+export const NEWEST_VERSION = MIGRATIONS.length;
 /** The oldest supported version, as the server reports it. */
 const OLDEST_VERSION = 150_000;
 /** A statement of an upgrade may take this long, or wait this long for another node's upgrade. */

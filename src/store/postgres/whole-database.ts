@@ -6,7 +6,7 @@ import { insertRowsSql } from "../many-rows.ts";
 import { type Answer, connect, type SingleConnection } from "./driver.ts";
 import { EngineError } from "./errors.ts";
 import { TIMEOUTS } from "./limits.ts";
-import { databaseName, upgrade } from "./upgrade.ts";
+import { databaseName, NEWEST_VERSION, schemaVersion, upgrade } from "./upgrade.ts";
 import { encodeParameters } from "./values.ts";
 
 /** A statement may take this long: an index of many rows, or the commit. */
@@ -21,7 +21,13 @@ const MOST_FETCHED = 500;
 /** A node that was seen this recently may still be running. */
 const SEEN_MS = 10_000;
 
-const LOCK = "LOCK TABLE gatehouse_schema IN ACCESS EXCLUSIVE MODE";
+/**
+ * The tables that this role may change. It may only append to those of the ledger, and whoever appends has locked a row of
+ * `ledger_tails`.
+ */
+const CHANGEABLE = `SELECT quote_ident(relname) AS name FROM pg_class
+  WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND has_table_privilege(oid, 'UPDATE')
+  ORDER BY relname`;
 const NODES_SEEN = `SELECT count(*) AS count FROM nodes
   WHERE seen_at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint - ${SEEN_MS}`;
 const SEQUENCES = `SELECT c.relname AS "table", a.attname AS "column",
@@ -36,8 +42,8 @@ interface Sequence {
 }
 
 /**
- * A whole database, read or written in one transaction on one connection. No server can start on it in the meantime,
- * since each one first reads the version of the schema.
+ * A whole database, read or written in one transaction on one connection. All tables are locked: no server can start on it
+ * in the meantime, since each one first reads the version of the schema, and one that was frozen can write nothing.
  */
 export class WholeDatabase {
   /** For messages: without the password. */
@@ -55,19 +61,51 @@ export class WholeDatabase {
   }
 
   /**
-   * Upgrades the schema if that is needed, and begins the transaction.
+   * Opens a database to be read. Its schema is not changed.
+   * @param url a direct URL
+   * @throws OperatorError if the database cannot be used, has another schema, or servers use it
+   */
+  static async openSource(url: string): Promise<WholeDatabase> {
+    const name = databaseName(url);
+    const version = await schemaVersion(url);
+    if (version === 0) throw new OperatorError(`the database ${name} is empty`, "correct its URL");
+    if (version < NEWEST_VERSION) {
+      throw new OperatorError(
+        `the database ${name} has the schema ${version}, and this program reads ${NEWEST_VERSION}`,
+        "upgrade it with `gatehouse store migrate`, or use the program that its servers run",
+      );
+    }
+    return WholeDatabase.#open(url);
+  }
+
+  /**
+   * Opens a database to be written. Its schema is created or upgraded, unless servers use it.
    * @param url a direct URL
    * @throws OperatorError if the database cannot be used, or servers use it
    */
-  static async open(url: string): Promise<WholeDatabase> {
-    await upgrade(url);
+  static async openTarget(url: string): Promise<WholeDatabase> {
+    return WholeDatabase.#open(url, async (whole) => {
+      if ((await schemaVersion(url)) > 0) await whole.#requireUnused();
+      await upgrade(url);
+    });
+  }
+
+  static async #open(
+    url: string,
+    prepare: (whole: WholeDatabase) => Promise<void> = (whole) => whole.#requireUnused(),
+  ): Promise<WholeDatabase> {
     const connection = await connect(url, { ...TIMEOUTS, answerMs: LONGEST_STATEMENT_MS });
     const whole = new WholeDatabase(databaseName(url), connection);
     try {
-      await whole.send("BEGIN ISOLATION LEVEL READ COMMITTED");
+      // Before anything is locked: the locks would stop servers that are running.
+      await prepare(whole);
+      const tables = await whole.db.all<{ name: string }>(CHANGEABLE);
+      await whole.send("BEGIN ISOLATION LEVEL REPEATABLE READ");
       await whole.send("SET LOCAL lock_timeout = '10s'");
       await whole.send("SET LOCAL statement_timeout = 0");
-      await whole.send(LOCK);
+      // The state that is read is that of the next statement.
+      await whole.send("LOCK TABLE gatehouse_schema IN ACCESS EXCLUSIVE MODE");
+      await whole.send(`LOCK TABLE ${tables.map(({ name }) => name).join(", ")} IN EXCLUSIVE MODE`);
       await whole.#requireUnused();
       return whole;
     } catch (error) {

@@ -50,7 +50,7 @@ export async function copyFromPostgres({ dataDir, masterKey, url, progress }: Co
   const removeUnfinished = () => rmSync(beside, { recursive: true, force: true });
   const undoSignals = onInterruption(removeUnfinished);
   try {
-    const source = await WholeDatabase.open(url);
+    const source = await WholeDatabase.openSource(url);
     try {
       const copied = await copyOut(source, beside, { masterKey, sealingKey, progress });
       requireEmpty(dataDir);

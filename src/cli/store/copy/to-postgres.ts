@@ -40,7 +40,7 @@ export async function copyToPostgres({ dataDir, masterKey, url, progress }: Copy
   try {
     const source = await openSourceDirectory(dataDir, progress);
     try {
-      const target = await WholeDatabase.open(url);
+      const target = await WholeDatabase.openTarget(url);
       try {
         const copied = await copyInto(target, source, { dataDir, sealingKey, progress });
         await target.commit();
