@@ -5,7 +5,7 @@ import type { Tokens } from "./tokens.ts";
 import type { Workspaces } from "./workspaces.ts";
 
 export interface RecheckParts {
-  readonly nodes: Pick<Nodes, "isShared" | "bus" | "beat" | "list">;
+  readonly nodes: Pick<Nodes, "isShared" | "bus" | "beat" | "gone">;
   readonly agents: Pick<Agents, "outdate" | "changed">;
   readonly tokens: Pick<Tokens, "revision" | "changed">;
   readonly workspaces: Pick<Workspaces, "outdate" | "readAgain" | "list">;
@@ -18,8 +18,6 @@ export interface RecheckParts {
  */
 export function recheckRights({ nodes, agents, tokens, workspaces }: RecheckParts): void {
   if (!nodes.isShared) return;
-  let known: ReadonlySet<string> = new Set();
-
   function outdate(): void {
     tokens.revision.changed();
     agents.outdate();
@@ -33,18 +31,9 @@ export function recheckRights({ nodes, agents, tokens, workspaces }: RecheckPart
     for (const { id } of workspaces.list()) agents.changed.emit(id);
   }
 
-  async function recheckAfterLoss(): Promise<void> {
-    const present = new Set((await nodes.list()).map(({ id }) => id));
-    const isOneGone = [...known].some((id) => !present.has(id));
-    known = present;
-    if (isOneGone) await recheck();
-  }
-
   nodes.bus.missed.listen(() => void unlessAway(recheck));
-  nodes.beat.listen(() => {
-    outdate();
-    void unlessAway(recheckAfterLoss);
-  });
+  nodes.gone.listen(() => void unlessAway(recheck));
+  nodes.beat.listen(outdate);
 }
 
 /** While the store is away, nothing changes. When it is back, messages may have been missed. */

@@ -2,6 +2,7 @@ import type { Workspaces } from "../access/workspaces.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Bus } from "../nodes/bus.ts";
+import type { Nodes } from "../nodes/nodes.ts";
 import { StoreUnavailable } from "../store/db.ts";
 import type { Connectors } from "./connectors.ts";
 
@@ -9,7 +10,7 @@ const CHANGED = "connectors.changed";
 const RETRY_MS = 1_000;
 
 export interface ConnectorChangeParts {
-  readonly bus: Bus;
+  readonly nodes: Pick<Nodes, "bus" | "gone">;
   readonly connectors: Pick<Connectors, "follow" | "followAll">;
   readonly workspaces: Pick<Workspaces, "list">;
   readonly clock: Pick<Clock, "after">;
@@ -33,15 +34,17 @@ export class ConnectorChanges {
 
   constructor(parts: ConnectorChangeParts) {
     this.#parts = parts;
-    const { bus, workspaces } = parts;
+    const { nodes, workspaces } = parts;
+    const followAll = () => {
+      for (const { id } of workspaces.list()) this.#due.set(id, null);
+      this.#follow();
+    };
     this.#ends = [
-      bus.listen(CHANGED, ({ workspace, name }) => {
+      nodes.bus.listen(CHANGED, ({ workspace, name }) => {
         if (typeof workspace === "number" && typeof name === "string") this.#add(workspace, name);
       }),
-      bus.missed.listen(() => {
-        for (const { id } of workspaces.list()) this.#due.set(id, null);
-        this.#follow();
-      }),
+      nodes.bus.missed.listen(followAll),
+      nodes.gone.listen(followAll),
     ];
   }
 

@@ -172,9 +172,17 @@ export class Connectors {
     const { workspaceId } = call.caller;
     const live = await this.#find(workspaceId, name);
     call.about({ detail: { connector: name } });
-    await call.commit(async (tx) => {
-      if (!(await deleteConnector(tx, live.stored))) throw unknownConnector(name);
-    });
+    let isThere = true;
+    try {
+      await call.commit(async (tx) => {
+        isThere = await deleteConnector(tx, live.stored);
+        if (!isThere) throw unknownConnector(name);
+      });
+    } catch (error) {
+      // A node that has removed it may have died before it told this one, which would still call it.
+      if (!isThere) await this.follow(workspaceId, name);
+      throw error;
+    }
     // A connector of the same name may have been added since.
     this.#live.drop(live);
     announce(workspaceId, name);

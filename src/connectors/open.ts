@@ -47,7 +47,7 @@ export interface OpenConnectorsParts {
   /** The port that the server listens on; null while it does not. */
   readonly listening: () => number | null;
   readonly db: Db;
-  readonly nodes: Pick<Nodes, "isShared" | "bus">;
+  readonly nodes: Pick<Nodes, "bus" | "gone" | "isShared">;
   readonly forgetting: Pick<Forgetting, "forget">;
   readonly ledger: Ledger;
   readonly budgets: Budgets;
@@ -110,7 +110,7 @@ export async function openConnectors(parts: OpenConnectorsParts): Promise<Opened
         ? openMcp(parts, { outbound, programUsers }, name, definition, told)
         : openOpenApi(parts, { outbound, readers, large }, name, definition, told),
   });
-  const changes = new ConnectorChanges({ bus: nodes.bus, connectors, workspaces, clock, log });
+  const changes = new ConnectorChanges({ nodes, connectors, workspaces, clock, log });
   await connectors.load(workspaces.list().map(({ id }) => id));
   const { running, usage, late } = parts.direct;
   const calls = new DirectCalls({

@@ -15,7 +15,11 @@ const BUS: Bus = {
 };
 
 /** What the only node of its store needs of `Nodes` to remember what it has read. */
-export const ALONE: Pick<Nodes, "isShared" | "bus"> = { isShared: false, bus: BUS };
+export const ALONE: Pick<Nodes, "isShared" | "bus" | "gone"> = {
+  isShared: false,
+  bus: BUS,
+  gone: new Signal<void>(),
+};
 
 /** The only node of its store. It holds every lease, and there is nobody to send a message to. */
 export function localNodes(id: string, clock: Clock): Nodes {
@@ -38,6 +42,7 @@ export function localNodes(id: string, clock: Clock): Nodes {
   return {
     ...{ isShared: false, id, bus: BUS, leases, beat },
     lost: new Signal<string>(),
+    gone: new Signal<void>(),
     list: async () => [{ id, version: VERSION, since, lastSeen: clock.now(), tasks: count() }],
     countTasks(counted) {
       count = counted;

@@ -32,6 +32,8 @@ export interface Nodes {
    * it had claimed belongs to others.
    */
   readonly lost: Signal<string>;
+  /** Emits when another node is gone. It may have died between a commit and the message that tells of it. */
+  readonly gone: Signal<void>;
   /** All nodes, the oldest first. @throws StoreUnavailable */
   list(): Promise<readonly NodeInfo[]>;
   /** How many tasks this node runs, for `list`. */

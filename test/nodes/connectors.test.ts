@@ -66,6 +66,43 @@ describe.skipIf(missingPostgres !== undefined)("a connector, over two nodes", ()
     expect([404, 404]).toEqual([await remove(a, "up"), await remove(b, "up")]);
   });
 
+  describe("that a node has removed which died before it told the others", () => {
+    const seen = async () =>
+      (
+        await started.database.query<{ time: string }>(
+          "SELECT seen_at AS time FROM nodes WHERE id <> 'node_dead' ORDER BY id",
+        )
+      ).map(({ time }) => time);
+    const removedInStore = () => started.database.query("DELETE FROM connectors WHERE name = 'up'");
+
+    test("is not called once somebody has been told that it is not there", async () => {
+      await addConnector(a, "up", upstream.url);
+      await until(async () => (await tools(b, "up")).length === 1);
+      await removedInStore();
+      expect(await remove(b, "up")).toBe(404);
+      expect((await call(b, "up.echo")).body.code).toBe("unknown_tool");
+      expect(await remove(a, "up")).toBe(404);
+      expect(upstream.calls).toHaveLength(0);
+    });
+
+    test("is not called once that node is given up", async () => {
+      await addConnector(a, "up", upstream.url);
+      await until(async () => (await tools(b, "up")).length === 1);
+      const dead =
+        "INSERT INTO nodes (id, version, since, seen_at, tasks) VALUES ('node_dead', '0', 0, 9e15, 0)";
+      await started.database.query(dead);
+      // Both have reported twice since, so they have seen it.
+      for (let beats = 0; beats < 2; beats++) {
+        const before = await seen();
+        await until(async () => (await seen()).every((time, at) => time !== before[at]));
+      }
+      await removedInStore();
+      await started.database.query("DELETE FROM nodes WHERE id = 'node_dead'");
+      for (const node of [a, b]) await until(async () => (await tools(node, "up")).length === 0);
+      expect((await call(b, "up.echo")).body.code).toBe("unknown_tool");
+    });
+  });
+
   test("that is removed ends its calls on the other node", async () => {
     upstream.answer(() => new Promise(() => {}));
     await addConnector(a, "up", upstream.url);

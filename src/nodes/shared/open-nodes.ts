@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
-import type { Db } from "../../store/db.ts";
+import { Signal } from "../../base/signal.ts";
+import { type Db, StoreUnavailable } from "../../store/db.ts";
 import type { Nodes } from "../nodes.ts";
 import { Membership } from "./membership.ts";
 import { SharedBus } from "./shared-bus.ts";
@@ -26,12 +27,25 @@ export async function openNodes({ db, url, clock, log, newId }: OpenNodesParts):
   await bus.listening(LISTENING_MS);
   const leases = new SharedLeases(db, membership, bus);
   bus.listen("node.left", () => membership.beat.emit());
+  const gone = new Signal<void>();
+  let present: ReadonlySet<string> = new Set();
+  async function lookForGone(): Promise<void> {
+    const known = present;
+    present = new Set((await membership.list()).map(({ id }) => id));
+    if ([...known].some((id) => id !== membership.id && !present.has(id))) gone.emit();
+  }
+  membership.beat.listen(() => {
+    lookForGone().catch((error: unknown) => {
+      // With the next beat.
+      if (!(error instanceof StoreUnavailable)) log.error("the other nodes cannot be read", { error });
+    });
+  });
   return {
     isShared: true,
     get id() {
       return membership.id;
     },
-    ...{ bus, leases, beat: membership.beat, lost: membership.lost },
+    ...{ bus, leases, gone, beat: membership.beat, lost: membership.lost },
     list: () => membership.list(),
     countTasks: (count) => membership.countTasks(count),
     async close() {
