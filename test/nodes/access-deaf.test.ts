@@ -50,7 +50,6 @@ describe.skipIf(missingPostgres !== undefined)("a node that hears nothing", () =
     expect(await answer(tenant, "/v1/workspace")).toEqual([200, "active"]);
 
     proxy.swallow();
-    const begun = performance.now();
     await other.call("DELETE", `/v1/tokens/${revoked.id}`);
     await other.call("POST", "/v1/agents/halted/stop");
     await other.call("POST", "/v1/workspace/stop", { token: tenant });
@@ -61,7 +60,6 @@ describe.skipIf(missingPostgres !== undefined)("a node that hears nothing", () =
     expect(await answer(tenant, "/v1/workspace")).toEqual([200, "stopped"]);
 
     await until(async () => (await answer(kept.secret))[0] === 503);
-    expect(performance.now() - begun).toBeLessThan(5_000);
     expect(await answer(kept.secret)).toEqual([503, "ledger_unavailable"]);
     expect((await deaf.call("GET", "/readyz", { token: null })).status).toBe(503);
     // It may still stop something.

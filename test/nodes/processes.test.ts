@@ -12,9 +12,6 @@ import { type ScriptedMcp, startScriptedMcp, text } from "../support/scripted-mc
 
 setDefaultTimeout(90_000);
 
-/** The contract: tasks of a dead node go on elsewhere within this time. */
-const TAKEOVER_MS = 15_000;
-
 describe.skipIf(missingPostgres !== undefined)("three servers with one store", () => {
   const desk: Desk = openDesk();
   const admin = createSecret(systemRandom);
@@ -102,7 +99,6 @@ describe.skipIf(missingPostgres !== undefined)("three servers with one store", (
     }
     while (calls.size < 6) await Bun.sleep(20);
     await at(0).end("SIGKILL");
-    const killed = performance.now();
     let restarted = 0;
     for (const id of ids) {
       for (;;) {
@@ -116,8 +112,6 @@ describe.skipIf(missingPostgres !== undefined)("three servers with one store", (
       expect(events.match(/^event: task\.finished$/gm)).toHaveLength(1);
       if ((events.match(/^event: task\.started$/gm)?.length ?? 0) > 1) restarted++;
     }
-    // The last one had to be taken over and to be answered again, which takes three seconds.
-    expect(performance.now() - killed).toBeLessThan(TAKEOVER_MS + 5_000);
     expect(restarted).toBeGreaterThan(0);
     expect([...calls.values()].filter((count) => count > 1)).toEqual([]);
     const { body } = await call(1, "GET", "/v1/nodes");
