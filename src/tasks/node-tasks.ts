@@ -147,6 +147,12 @@ export class NodeTasks {
     return this.scheduler.ended(taskId);
   }
 
+  /** Resolves when this node has nothing more to do with a task that it has lost. */
+  async left(taskId: string): Promise<void> {
+    await this.settled(taskId);
+    await this.#endings.find(taskId)?.done;
+  }
+
   /** Whether the task has neither a slot nor a place in the queue. */
   rests(taskId: string): boolean {
     return this.#resting.has(taskId);

@@ -1,4 +1,5 @@
 import type { Caller } from "../access/caller.ts";
+import { pause } from "../base/clock.ts";
 import { isId } from "../base/ids.ts";
 import type { Call, PersonDecision } from "../gate/call.ts";
 import type { LimitNotices } from "../gate/notices.ts";
@@ -32,6 +33,8 @@ export interface TaskServiceOptions {
 
 /** How often a cancel looks for the node that has the task: it may move at the same moment. */
 const CANCEL_ATTEMPTS = 3;
+/** Between attempts to carry out a cancel on a task that another node has. */
+const ELSEWHERE_MS = 500;
 
 type FindTask<Found extends TaskFacts> = (
   sql: Pick<Sql, "all" | "get">,
@@ -62,6 +65,7 @@ export class TaskService {
     });
     this.#claimed = new ClaimedTasks(parts, this.#open, this.#arriving);
     this.#others = otherNodes;
+    parts.signals.endLost.listen(({ queued, interruption }) => void this.#endElsewhere(queued, interruption));
   }
 
   /** The tasks of this node, which others may take over. */
@@ -248,6 +252,40 @@ export class TaskService {
   /** Starts tasks that may start after a workspace's limits have changed. */
   limitsChanged(): void {
     this.scheduler.pump();
+  }
+
+  /**
+   * Ends a task that was cancelled while this node was cut off, and that another node has taken over since. The cancel was
+   * answered, so it holds. Never rejects.
+   */
+  async #endElsewhere(queued: QueuedTask, interruption: TaskInterruption): Promise<void> {
+    const { workspaceId, taskId } = queued;
+    const { clock, db, log } = this.#parts;
+    const facts = { task: taskId, ...interruption.decision?.facts() };
+    while (!this.#open.stopping.aborted) {
+      try {
+        await this.#open.left(taskId);
+        await this.#others.bring(workspaceId, taskId);
+        await this.#open.interrupt(queued, interruption);
+        const task = await findTaskFacts(db.urgent, workspaceId, taskId);
+        if (!task || isFinal(task.status)) {
+          if (task?.status !== "cancelled")
+            log.error("a task ended elsewhere before its cancel was written", facts);
+          return;
+        }
+        if (this.#open.isEnding(taskId)) return;
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) {
+          log.error("a cancel cannot be carried out on the node that has taken the task over", {
+            ...facts,
+            error,
+          });
+          return;
+        }
+      }
+      await pause(ELSEWHERE_MS, clock, this.#open.stopping).catch(() => {});
+    }
+    log.error("a cancel is lost: another node has taken the task over", facts);
   }
 
   async #find<Found extends TaskFacts>(

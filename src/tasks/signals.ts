@@ -1,4 +1,6 @@
 import { Signal } from "../base/signal.ts";
+import type { TaskInterruption } from "./ending/interruption.ts";
+import type { QueuedTask } from "./queue/scheduler.ts";
 
 /** Stored responses whose texts were erased: those with these ids, or all with a request in an entry up to `upTo`. */
 export type ErasedResponses = { readonly workspaceId: number } & (
@@ -28,5 +30,7 @@ export class TaskSignals {
   readonly toolCalled = new Signal<{ readonly status: string }>();
   /** Emitted once the erasure is on disk. */
   readonly responsesErased = new Signal<ErasedResponses>();
+  /** A person has cancelled a task whose claim this node lost before its end was written. It goes on elsewhere. */
+  readonly endLost = new Signal<{ readonly queued: QueuedTask; readonly interruption: TaskInterruption }>();
   readonly ended = new Signal<{ readonly status: string; readonly durationMs: number }>();
 }

@@ -105,6 +105,11 @@ export async function endTask(
       if (error instanceof ClaimLost) {
         log.close(null);
         parts.hub.close(task.id);
+        const cancelled = interruptionOf(signal);
+        if (cancelled?.ending && cancelled.decision) {
+          const queued = { workspaceId: task.workspaceId, taskId: task.id, agentId: task.agentId };
+          parts.signals.endLost.emit({ queued, interruption: cancelled });
+        }
         return false;
       }
       const isUnavailable = error instanceof StoreUnavailable;

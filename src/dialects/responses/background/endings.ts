@@ -78,11 +78,17 @@ export class ResponseEndings {
       const found = await store.readDispatch(workspaceId, dispatchSeq);
       if (!found) throw new Error("the entry that dispatched a response cannot be read");
       const write = async () => {
-        await this.#write(open, found.entry, events);
+        try {
+          await this.#write(open, found.entry, events);
+        } catch (error) {
+          if (!(error instanceof ClaimLost)) throw error;
+          // Another node goes on with it.
+          if (open.end?.status === "cancelled")
+            log.error("a response goes on elsewhere before its cancel was written", { response: id });
+        }
         this.#open.forget(open);
       };
       await write().catch((error: unknown) => {
-        if (error instanceof ClaimLost) return this.#open.forget(open);
         if (!(error instanceof StoreUnavailable)) throw error;
         log.error("the end of a response cannot be recorded yet", { response: id, error });
         this.#open.defer(open);
