@@ -33,7 +33,7 @@ export interface Ledger {
   /** Emits each entry once it is on disk, in the order of its ledger. */
   readonly appended: Signal<Appended>;
   /** Emits each entry before it is appended. A listener that throws refuses it, and no other entry. */
-  readonly requested: Signal<Omit<Appended, "seq">>;
+  readonly requested: Signal<Requested>;
   /** Emits each entry in its transaction. */
   readonly appending: Signal<Appended & { readonly tx: Tx }>;
 }
@@ -51,6 +51,9 @@ export interface Appended {
   readonly seq: number;
   readonly draft: EntryDraft;
 }
+
+/** An entry that is to be appended in this transaction. */
+export type Requested = Omit<Appended, "seq"> & { readonly tx: Tx };
 
 interface QueuedEntry {
   readonly draft: EntryDraft;
@@ -78,7 +81,7 @@ const ROWS = 16;
 export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: LedgerHeads): Ledger {
   const grown = new Signal<LedgerGrowth>();
   const appended = new Signal<Appended>();
-  const requested = new Signal<Omit<Appended, "seq">>();
+  const requested = new Signal<Requested>();
   const appending = new Signal<Appended & { readonly tx: Tx }>();
   /** By workspace; a ledger for which nothing waits has no queue. */
   const waiting = new Map<number, QueuedEntry[]>();
@@ -106,7 +109,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
   }
 
   async function append(tx: Tx, workspaceId: number, draft: EntryDraft): Promise<number> {
-    if (requested.isListened) requested.emit({ workspaceId, draft });
+    if (requested.isListened) requested.emit({ tx, workspaceId, draft });
     const tail = heads.tail(tx, workspaceId);
     const { next, payloads } = sealed(workspaceId, tail, draft, clock.now());
     moveTail(tx, workspaceId, [next.tail], [draft]);
@@ -156,7 +159,7 @@ export function createLedger(db: Db, clock: Clock, random: RandomSource, heads: 
       try {
         const asked = admit?.(tx);
         if (asked) await asked;
-        if (requested.isListened) requested.emit({ workspaceId, draft });
+        if (requested.isListened) requested.emit({ tx, workspaceId, draft });
         const { next, payloads } = sealed(
           workspaceId,
           links.at(-1)?.tail ?? heads.tail(tx, workspaceId),

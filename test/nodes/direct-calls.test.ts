@@ -154,4 +154,16 @@ describe.skipIf(missingPostgres !== undefined)("a call in flight at one node", (
     expect(await outcomes(second)).toMatchObject([{ outcome: "failed", code: "unknown" }]);
     expect(unsettled(await ledger(second))).toEqual([]);
   });
+
+  test("is reported by that node itself if no other is left", async () => {
+    const { held, nodes, first, called } = await start();
+    await giveUp(nodes);
+    await until(async () => (await first.call("GET", "/v1/agents")).status === 200);
+    await until(async () => (await outcomes(first)).length === 1);
+    held.open();
+    expect((await called).status).toBe(503);
+    expect(await outcomes(first)).toMatchObject([{ outcome: "failed", code: "unknown" }]);
+    expect(unsettled(await ledger(first))).toEqual([]);
+    expect(await nodes.database.query("SELECT 1 FROM open_calls")).toEqual([]);
+  });
 });

@@ -1,5 +1,5 @@
 import { Problem } from "../../base/errors.ts";
-import type { Appended, Ledger } from "../../ledger/ledger.ts";
+import type { Appended, Ledger, Requested } from "../../ledger/ledger.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import { type CommitWork, type Db, StoreUnavailable, type Tx } from "../../store/db.ts";
 import type { LedgerHistories } from "../ledger-histories.ts";
@@ -42,6 +42,8 @@ export class SharedCallOwners implements CallOwners {
   readonly #parts: SharedCallOwnersParts;
   /** The id that this node had when it recorded the intents of calls in flight. */
   readonly #own = new Map<string, string>();
+  /** The call that a transaction reports as lost. It may be one of this node under a former id. */
+  readonly #reporting = new WeakMap<Tx, string>();
 
   constructor(parts: SharedCallOwnersParts) {
     this.#parts = parts;
@@ -79,7 +81,10 @@ export class SharedCallOwners implements CallOwners {
          AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = open_calls.node_id)`,
       [workspaceId, seq],
     );
-    return taken === 1;
+    if (taken !== 1) return false;
+    // In no other transaction, so the call's own outcome is refused, as if others had reported it.
+    this.#reporting.set(tx, keyOf(workspaceId, seq));
+    return true;
   }
 
   async mayHaveLost(): Promise<boolean> {
@@ -93,10 +98,11 @@ export class SharedCallOwners implements CallOwners {
   }
 
   /** @throws Problem 503 `ledger_unavailable` if others report the call as lost */
-  #requireOwn({ workspaceId, draft }: Omit<Appended, "seq">): void {
+  #requireOwn({ tx, workspaceId, draft }: Requested): void {
     if (draft.phase !== "outcome" || draft.ref === undefined || !isDirectCall(draft)) return;
     const owner = this.#own.get(keyOf(workspaceId, draft.ref));
     if (owner === undefined || owner === this.#parts.nodes.id) return;
+    if (this.#reporting.get(tx) === keyOf(workspaceId, draft.ref)) return;
     throw new Problem(
       "ledger_unavailable",
       "This server was cut off from the store while the call was made, so other servers have recorded it as lost.",

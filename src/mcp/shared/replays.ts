@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { BusMessage } from "../../nodes/bus.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
-import type { Db } from "../../store/db.ts";
+import { type Db, StoreUnavailable } from "../../store/db.ts";
 import { rpcResponse, streamComplete } from "../reply.ts";
 import { RPC } from "../rpc-error.ts";
 import { isComplete, type McpSession } from "../session.ts";
@@ -24,6 +24,8 @@ const ANSWER_MS = 5_000;
 /** How often rows are looked at, if a message about them was lost. */
 const LOOK_MS = 1_000;
 const KEEP_ALIVE_MS = 10_000;
+/** A reader that has taken nothing for this long gets no more. Its client may resume again. */
+const STUCK_MS = 60_000;
 /** Most parts that wait for their reader. Each has at most one event. */
 const MOST_PARTS = 16;
 
@@ -40,7 +42,7 @@ type ReplayKey = Pick<Replay, "id" | "workspaceId">;
 
 export interface ReplayParts {
   readonly db: Db;
-  readonly nodes: Pick<Nodes, "id" | "bus" | "list">;
+  readonly nodes: Pick<Nodes, "id" | "bus" | "beat" | "list">;
   readonly clock: Clock;
   readonly log: Log;
   /** Begins the ids of this node's events. */
@@ -58,17 +60,20 @@ export class Replays {
   readonly #parts: ReplayParts;
   /** What is called with messages about a replay. */
   readonly #waiting = new Map<string, () => void>();
+  /** Rows that could not be deleted while the store was away. */
+  #leftOver: ReplayKey[] = [];
   readonly #ends: (() => void)[];
   readonly #stopping = new AbortController();
 
   constructor(parts: ReplayParts) {
     this.#parts = parts;
-    const { bus } = parts.nodes;
+    const { bus, beat } = parts.nodes;
     const wake = ({ replay }: BusMessage) => this.#waiting.get(String(replay))?.();
     this.#ends = [
       bus.listen(REPLAY, (message) => this.#take(message)),
       bus.listen(SENT, wake),
       bus.listen(READ, wake),
+      beat.listen(() => void this.#deleteLeftOver()),
     ];
   }
 
@@ -89,13 +94,18 @@ export class Replays {
     nodes.bus.send(REPLAY, { replay: key.id, workspace: workspaceId, session, event }, { isUrgent: true });
     const giveUpAt = clock.monotonic() + ANSWER_MS;
     let state: ReplayState | undefined;
-    do {
-      await news.wait();
-      state = await replayState(db, key);
-    } while (state?.status === null && clock.monotonic() < giveUpAt && !this.#stopping.signal.aborted);
+    try {
+      do {
+        await news.wait();
+        state = await replayState(db, key);
+      } while (state?.status === null && clock.monotonic() < giveUpAt && !this.#stopping.signal.aborted);
+    } finally {
+      if (state?.status !== 200) {
+        this.#waiting.delete(key.id);
+        await this.#delete(key);
+      }
+    }
     if (state?.status === 200) return this.#streamOf(key, news);
-    this.#waiting.delete(key.id);
-    await deleteReplay(db, key);
     if (state?.status === 405) return streamComplete();
     if (state?.status === 409) return rpcResponse(409, RPC.server, "The stream is still connected.");
     return unknownEvent();
@@ -123,8 +133,7 @@ export class Replays {
       }
     } finally {
       this.#waiting.delete(key.id);
-      // If the store is away now, the rows end with this node.
-      await deleteReplay(db, key).catch(() => {});
+      await this.#delete(key);
       nodes.bus.send(READ, { replay: key.id });
     }
   }
@@ -160,7 +169,7 @@ export class Replays {
             : await insertPart(db, key, seq++, next.value);
         if (!isAlive) break;
         nodes.bus.send(SENT, { replay: key.id }, { isUrgent: true });
-        while ((await countParts(db, key)) >= MOST_PARTS) await this.#pause();
+        if (!(await this.#hasRoom(key))) break;
       }
       await endReplay(db, key);
       nodes.bus.send(SENT, { replay: key.id }, { isUrgent: true });
@@ -178,6 +187,31 @@ export class Replays {
     } catch (error) {
       this.#parts.log.debug("whether a stream is still read is unknown", { error });
     }
+  }
+
+  /** Waits until parts have been read. Returns false if that takes too long, or this node stops. */
+  async #hasRoom(key: ReplayKey): Promise<boolean> {
+    const { db, clock } = this.#parts;
+    const giveUpAt = clock.monotonic() + STUCK_MS;
+    while ((await countParts(db, key)) >= MOST_PARTS) {
+      if (this.#stopping.signal.aborted || clock.monotonic() >= giveUpAt) return false;
+      await this.#pause();
+    }
+    return true;
+  }
+
+  /** If the store is away now, the rows are deleted with a later beat. */
+  async #delete(key: ReplayKey): Promise<void> {
+    try {
+      await deleteReplay(this.#parts.db, key);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      this.#leftOver.push(key);
+    }
+  }
+
+  async #deleteLeftOver(): Promise<void> {
+    for (const key of this.#leftOver.splice(0)) await this.#delete(key);
   }
 
   #pause(): Promise<void> {

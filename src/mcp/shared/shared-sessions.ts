@@ -42,7 +42,7 @@ const STREAM_TAKEN = "mcp.stream_taken";
 
 export interface SharedSessionParts {
   readonly db: Db;
-  readonly nodes: Pick<Nodes, "id" | "bus" | "leases" | "list">;
+  readonly nodes: Pick<Nodes, "id" | "bus" | "beat" | "leases" | "list">;
   readonly clock: Clock;
   readonly log: Log;
 }

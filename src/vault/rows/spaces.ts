@@ -109,6 +109,12 @@ export class Spaces {
     this.#spaces = await readSpaces(this.#parts.db);
   }
 
+  /** All spaces, as the store has them. */
+  async current(): Promise<readonly Space[]> {
+    if (this.#parts.locks.areShared) await this.refresh();
+    return this.#spaces;
+  }
+
   /** The space being searched, read again if another node may just have found out its dimension. */
   async searched(): Promise<Space | undefined> {
     if (this.#parts.locks.areShared && !this.active?.dimensions) await this.refresh();

@@ -3,7 +3,7 @@ import type { VaultParts } from "../parts.ts";
 import { repeatIfRaced } from "../raced.ts";
 import type { UnfinishedDocument } from "../rows/claims.ts";
 import { keyOf } from "../rows/keys.ts";
-import { deletePending } from "../rows/spaces.ts";
+import { deletePending, type Space } from "../rows/spaces.ts";
 
 /** Passages or pages removed in one transaction: about 2 ms, with vectors in two spaces. */
 const SLICE = 32;
@@ -77,12 +77,14 @@ export class Remover {
  */
 async function removeRest(parts: VaultParts, document: UnfinishedDocument): Promise<void> {
   const { db, spaces, vectors } = parts;
-  await removeCopies(parts, document);
+  // Nobody adds vectors of a hidden document any more, so no space with vectors of it is missing.
+  const present = await spaces.current();
+  await removeCopies(parts, document, present);
   for (let from = 0; from < document.chunks; from += SLICE) {
     await db.tx(null, async (tx) => {
       const to = Math.min(from + SLICE, document.chunks);
       const [first, last] = [keyOf(document.key, from), keyOf(document.key, to - 1)];
-      for (const space of spaces.all) {
+      for (const space of present) {
         if (space.dimensions > 0 && vectors.isAvailable) vectors.remove(tx, space, first, last);
       }
       tx.write("DELETE FROM vault_chunks WHERE key BETWEEN $1 AND $2", [first, last]);
@@ -99,7 +101,7 @@ async function removeRest(parts: VaultParts, document: UnfinishedDocument): Prom
   }
   // Names the workspace, because it may delete a scope.
   await db.tx(document.workspaceId, async (tx) => {
-    for (const space of spaces.all) deletePending(tx, space, document.key);
+    for (const space of present) deletePending(tx, space, document.key);
     tx.write("DELETE FROM vault_segments WHERE document_key = $1 AND live = 0", [document.key]);
     if (hasUnreachableVectors(parts)) {
       // The next start that can reach the vectors removes them. Until then, only this row identifies them.
@@ -118,11 +120,12 @@ async function removeRest(parts: VaultParts, document: UnfinishedDocument): Prom
 async function removeCopies(
   parts: VaultParts,
   { key, scopeId, workspaceId }: UnfinishedDocument,
+  present: readonly Space[],
 ): Promise<void> {
-  const { db, spaces, vectors, merger, locks } = parts;
+  const { db, vectors, merger, locks } = parts;
   const { segments } = vectors;
   if (!segments) return;
-  for (const space of spaces.all) {
+  for (const space of present) {
     if (space.dimensions === 0 || !segments.isFor(space)) continue;
     await repeatIfRaced(() =>
       locks.run(workspaceId, async () => {
