@@ -41,14 +41,17 @@ export function* creditFaults({ file, tasks, creditsThisMonth }: Seen): Generato
   if (months.size <= 1 && usage !== spent) yield `budgets count ${spent}, the workspace shows ${usage}`;
 }
 
-/** Calls whose charge was not their price, and lost calls whose charge was not what was reserved for them. */
+/**
+ * Calls whose charge was not their price, and lost calls whose charge was not what was reserved for them. A call that ended
+ * while the store was away is recorded like a lost one, but its usage is known.
+ */
 function* priceFaults(outcomes: readonly TimedEntry[], entries: readonly TimedEntry[]): Generator<string> {
   const intents = new Map(
     entries.filter(({ phase }) => phase === "intent").map((entry) => [entry.seq, entry]),
   );
-  for (const { seq, ref, action, outcome, code, tool, credits = 0 } of outcomes) {
+  for (const { seq, ref, action, outcome, code, tool, detail, credits = 0 } of outcomes) {
     const intent = ref === undefined ? undefined : intents.get(ref);
-    const isLost = code === "interrupted" || code === "unknown";
+    const isLost = (code === "interrupted" || code === "unknown") && detail?.output_tokens === undefined;
     const reserved = intent ? reservedBy(intent) : 0;
     if (isLost && credits !== reserved)
       yield `${seq} was lost and cost ${credits}, with ${reserved} reserved`;
