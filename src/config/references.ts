@@ -22,7 +22,7 @@ export function referenceProblems(
   ];
 }
 
-/** Alone, a direct URL would look like the store itself, and the server would use SQLite. */
+/** Without `store`, a direct URL would look like the store, but the server would use SQLite. */
 function storeListen(values: readonly ResolvedValue[], refused: ReadonlySet<string>): ConfigProblem[] {
   const [store, listen] = [TABLE.store, TABLE.storeListen].map(({ key }) =>
     values.find((each) => each.key === key),

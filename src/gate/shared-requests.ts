@@ -8,7 +8,7 @@ import { type Db, StoreUnavailable } from "../store/db.ts";
 import { type RequestLimit, type RequestLimiter, ruleOf } from "./requests.ts";
 
 /**
- * How long a lease counts after its node has last asked. A node that was frozen for longer has lost it: meanwhile the
+ * How long a lease counts after its node has last asked. A node that was frozen for longer has lost it, because the
  * bucket was refilled.
  */
 const LEASE_MS = 5_000;

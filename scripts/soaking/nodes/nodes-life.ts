@@ -1,7 +1,7 @@
 import { Life, type Route } from "../life.ts";
 import type { NodeCluster } from "./cluster.ts";
 
-/** A client gives up an answer after this time. Streams are read for as long as they come. */
+/** How long a client waits for a response. Streams have no limit. */
 const NOTHING_MS = 15_000;
 
 /** A time of work, whose calls go to the servers in turn. Its end breaks off what is still being read. */

@@ -18,7 +18,7 @@ import { disturb, FAULT_KINDS, type FaultKind, type Happened } from "./disturbin
 import { NodesLife } from "./nodes-life.ts";
 import { type Probes, probeStops } from "./probing.ts";
 
-/** Everybody works for so long at a time, and then looks at what is left. */
+/** How long all actors work in a round. After each round, the run checks whether to go on. */
 const LIFE_MS = 5_000;
 /** The contract: tasks of a dead server go on elsewhere within this time. */
 const TAKEOVER_MS = 15_000;

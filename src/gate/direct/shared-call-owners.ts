@@ -62,7 +62,7 @@ export class SharedCallOwners implements CallOwners {
     );
     const owned = new Map(rows.map(({ seq, isAlive }) => [seq, Boolean(isAlive)]));
     const missing = open.filter((seq) => !owned.has(seq));
-    // A call without a row has ended, as the ledger shows by now, or somebody has removed its row.
+    // A call without a row has ended, which the ledger then shows, or its row was removed.
     if (missing.length > 0) await histories.catchUp(workspaceId);
     const { openCalls } = histories.of(workspaceId);
     const removed = missing.filter((seq) => openCalls.has(seq));

@@ -12,7 +12,7 @@ const HELD = "SELECT 1 FROM node_leases WHERE name = $1 AND node_id = $2 FOR SHA
 /** The topic of a message that a lease was given up. */
 const FREE = "lease.free";
 
-interface Wanted {
+interface RequestedLease {
   readonly begin: () => () => void;
   /** Ends what has begun; null while another node has the lease. */
   end: (() => void) | null;
@@ -23,7 +23,7 @@ export class SharedLeases implements Leases {
   readonly #db: Db;
   readonly #membership: Membership;
   readonly #bus: Pick<Bus, "send" | "listen">;
-  readonly #wanted = new Map<string, Wanted>();
+  readonly #wanted = new Map<string, RequestedLease>();
   #taking: Promise<void> | null = null;
 
   constructor(db: Db, membership: Membership, bus: Pick<Bus, "send" | "listen">) {
@@ -36,7 +36,7 @@ export class SharedLeases implements Leases {
   }
 
   hold(name: string, begin: () => () => void): () => void {
-    const wanted: Wanted = { begin, end: null };
+    const wanted: RequestedLease = { begin, end: null };
     this.#wanted.set(name, wanted);
     void this.#renew();
     return () => {
@@ -114,7 +114,7 @@ export class SharedLeases implements Leases {
     for (const wanted of this.#wanted.values()) this.#end(wanted);
   }
 
-  #end(wanted: Wanted): void {
+  #end(wanted: RequestedLease): void {
     wanted.end?.();
     wanted.end = null;
   }

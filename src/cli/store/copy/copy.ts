@@ -42,7 +42,7 @@ const MISSING_VECTORS = `INSERT INTO vault_pending (space_id, chunk_key, retry_a
 const SEAL_KEY = "seal_key";
 const PROGRESS_ROWS = 50_000;
 
-/** Whether a row is copied as it is, or made anew in the copy. */
+/** Whether a row is copied unchanged, or created again in the copy. */
 function isCopied({ name }: CopiedTable, row: CopiedRow): boolean {
   if (name === SPACES) return COPIED_SPACES.includes(row.state);
   return !(name === "meta" && row.key === SEAL_KEY);

@@ -70,7 +70,7 @@ function requireEmpty(dataDir: string): void {
   if (!existsSync(dataDir) || readdirSync(dataDir).length === 0) return;
   throw new OperatorError(
     `the data directory ${dataDir} is not empty`,
-    "choose another one with --data: what is there is never overwritten",
+    "choose another directory with --data: existing files are never overwritten",
   );
 }
 

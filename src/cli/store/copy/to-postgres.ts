@@ -70,7 +70,7 @@ async function copyInto(
   if (!(await target.isEmpty(tables))) {
     throw new OperatorError(
       `the database ${target.name} is not empty`,
-      "create an empty database: what is there is never overwritten",
+      "create an empty database: existing data is never overwritten",
     );
   }
   const resealing = new Resealing(
