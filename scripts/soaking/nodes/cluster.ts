@@ -1,5 +1,5 @@
 /** Servers that share a PostgreSQL of their own, each of which can be killed, frozen and started again. */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createSecret } from "../../../src/access/secret.ts";
 import { systemRandom } from "../../../src/base/ids.ts";
@@ -169,10 +169,6 @@ export class KillableNode {
     return performance.now() < this.#disturbedUntil;
   }
 
-  get log(): string {
-    return this.#process?.stderr() ?? "";
-  }
-
   async start(): Promise<void> {
     const started = await serve(["--data", this.data], this.#options);
     this.#process = started;
@@ -185,6 +181,7 @@ export class KillableNode {
     this.#disturbedUntil = Number.POSITIVE_INFINITY;
     this.#isFrozen = false;
     await running?.end("SIGKILL");
+    this.#keepLog(running);
   }
 
   /** Without waiting for its end. */
@@ -198,7 +195,13 @@ export class KillableNode {
     this.#disturbedUntil = Number.POSITIVE_INFINITY;
     const code = (await running?.end("SIGTERM")) ?? null;
     this.#process = null;
+    this.#keepLog(running);
     return code;
+  }
+
+  /** Appends what a server has logged to `<data>.log`, beside its data directory. */
+  #keepLog(ended: ServerProcess | null): void {
+    if (ended !== null) appendFileSync(`${this.data}.log`, ended.stderr());
   }
 
   freeze(): void {
