@@ -3,6 +3,7 @@
  * were wrong.
  */
 import { checkAll } from "./checks/all.ts";
+import { endOnInterrupt } from "./interrupted.ts";
 import { mainNodes } from "./nodes/main-nodes.ts";
 import { parseOptions, USAGE } from "./options.ts";
 import type { KilledServer } from "./server.ts";
@@ -25,16 +26,8 @@ async function main(args: readonly string[]): Promise<number> {
   const { kills, seconds, seed, binary, nodes } = options;
   if (nodes !== null) return mainNodes({ ...options, nodes });
   let server: KilledServer | null = null;
-  let givenUp: Promise<never> | null = null;
   // Interrupting the soak also ends its server, and keeps the data directory.
-  for (const [signal, code] of [
-    ["SIGINT", 130],
-    ["SIGTERM", 143],
-  ] as const) {
-    process.on(signal, () => {
-      givenUp ??= (server?.abandon() ?? Promise.resolve()).then(() => process.exit(code));
-    });
-  }
+  const unlessInterrupted = endOnInterrupt(async () => server?.abandon());
   const begun = performance.now();
   const elapsed = () => performance.now() - begun;
   console.log(`seed ${seed}, ${kills} kills of ${binary ? "dist/gatehouse" : "the sources"}`);
@@ -57,8 +50,7 @@ async function main(args: readonly string[]): Promise<number> {
       );
     },
   });
-  // Whatever breaks because the server was taken away is not a fault.
-  const evidence = await soaking.catch((error) => givenUp ?? Promise.reject(error));
+  const evidence = await soaking.catch(unlessInterrupted);
   checkAll(evidence);
   const { found } = evidence.world.faults;
   for (const { check, round, text } of found.slice(told)) {

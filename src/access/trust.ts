@@ -5,7 +5,7 @@ import type { Bus } from "../nodes/bus.ts";
  * committed, and MUST hold a second later.
  */
 const TRUSTED_FOR_MS = 750;
-/** A node that has received nothing for so long refuses new calls. It MUST do so within five seconds. */
+/** A node that has received nothing for this time refuses new calls. It MUST do so within five seconds. */
 const REFUSED_AFTER_MS = 4_000;
 
 type Hearing = Pick<Bus, "deafForMs">;
@@ -15,7 +15,7 @@ export function isTrusted({ deafForMs }: Hearing): boolean {
   return deafForMs <= TRUSTED_FOR_MS;
 }
 
-/** Whether this node has heard of no change for so long that it refuses new calls. */
+/** Whether this node refuses new calls because it may have missed changes. */
 export function isCutOff({ deafForMs }: Hearing): boolean {
   return deafForMs > REFUSED_AFTER_MS;
 }

@@ -12,7 +12,7 @@ import { type RequestLimit, type RequestLimiter, ruleOf } from "./requests.ts";
  * bucket was refilled.
  */
 const LEASE_MS = 5_000;
-/** A workspace that has made no request for so long is forgotten. */
+/** A workspace is forgotten if it makes no request during this time. */
 const FORGET_MS = 600_000;
 /** A bucket that was empty is asked again only after this time, so a flood of refused calls does not flood the database. */
 const EMPTY_MS = 50;

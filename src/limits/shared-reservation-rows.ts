@@ -64,7 +64,7 @@ export interface SweptLeases {
 export class ReservationSweep {
   readonly #parts: ReservationSweepParts;
   readonly #leases: SweptLeases;
-  /** Since when this node knows that another one is dead, by the monotonic clock. */
+  /** When this node learned that another one is dead, by the monotonic clock. */
   readonly #deadSince = new Map<string, number>();
   #running: Promise<void> | null = null;
 

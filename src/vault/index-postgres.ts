@@ -23,7 +23,7 @@ type Reader = Pick<Sql, "all">;
 const SEGMENTS_AT_ONCE = 8;
 /** Exact vectors read by one statement: some megabytes. */
 const VECTORS_AT_ONCE = 512;
-/** Of more passages than these, the rounded copies are compared first. */
+/** With more passages than this, their rounded copies are compared first. */
 const COMPARED_EXACTLY = 512;
 
 const LIVE_OF_WORKSPACE = `SELECT g.id, g.scope_id AS "scopeId" FROM vault_scopes AS s

@@ -50,7 +50,7 @@ describe.skipIf(missingPrograms !== undefined)("two nodes whose database", () =>
     ) as [string, string, string];
     let token: string;
 
-    test("refuse calls, and stop what is to be stopped", async () => {
+    test("refuse calls, and stop what must be stopped", async () => {
       const [first, second] = both();
       token = await first.workspace(workspace);
       for (const node of nodes) {

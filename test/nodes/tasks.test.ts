@@ -254,7 +254,7 @@ describe.skipIf(missingPostgres !== undefined)("a node that was given up", () =>
     clock.isFrozen = false;
     expect(calls(pair)).toBe(1);
     expect(unsettled(await ledger(first))).toEqual([]);
-    // It goes on under another id.
+    // It continues under another id.
     expect(await endedOn(second, await dispatch(first, { agent: "plain" }))).toMatchObject({
       status: "succeeded",
     });

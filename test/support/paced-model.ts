@@ -4,7 +4,7 @@ function paced() {
   let left = 0;
   let wake = Promise.withResolvers<void>();
   return {
-    /** Lets the model send so many more chunks. */
+    /** Lets the model send this many more chunks. */
     send(chunks: number): void {
       left += chunks;
       wake.resolve();

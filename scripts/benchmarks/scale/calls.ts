@@ -10,7 +10,7 @@ import { createWorkspaces } from "./workspaces.ts";
 
 const MANY = 8;
 const SERVERS = [1, 2, 3] as const;
-/** So many that each server gets as many connections of each workspace as the others. */
+/** Chosen so that each server gets the same number of connections of each workspace. */
 const CONNECTIONS = 48;
 const MICROS_PER_SECOND = 1_000_000;
 

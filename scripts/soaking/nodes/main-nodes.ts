@@ -1,3 +1,4 @@
+import { endOnInterrupt } from "../interrupted.ts";
 import type { NodeCluster } from "./cluster.ts";
 import type { FaultKind } from "./disturbing.ts";
 import { type NodesEvidence, soakNodes } from "./soak-nodes.ts";
@@ -17,15 +18,7 @@ export interface NodesOptions {
 export async function mainNodes({ seconds, ...options }: NodesOptions): Promise<number> {
   const { seed, nodes, fault } = options;
   let cluster: NodeCluster | null = null;
-  let givenUp: Promise<never> | null = null;
-  for (const [signal, code] of [
-    ["SIGINT", 130],
-    ["SIGTERM", 143],
-  ] as const) {
-    process.on(signal, () => {
-      givenUp ??= (cluster?.end() ?? Promise.resolve()).then(() => process.exit(code));
-    });
-  }
+  const unlessInterrupted = endOnInterrupt(async () => cluster?.end());
   const begun = performance.now();
   console.log(`seed ${seed}, ${nodes} servers, ${fault === "all" ? "all faults" : `the fault ${fault}`}`);
   const soaking = soakNodes({
@@ -37,7 +30,7 @@ export async function mainNodes({ seconds, ...options }: NodesOptions): Promise<
     },
     progress: (line) => console.log(`${line}, ${Math.round((performance.now() - begun) / 1_000)} s`),
   });
-  const evidence = await soaking.catch(async (error) => givenUp ?? Promise.reject(error));
+  const evidence = await soaking.catch(unlessInterrupted);
   const { found } = evidence.world.faults;
   for (const { check, round, text } of found)
     console.log(

@@ -19,14 +19,14 @@ import {
   takeParts,
 } from "./replay-rows.ts";
 
-/** How long a node waits for the one that has the events. A node that has died does not answer. */
+/** How long a node waits for an answer from the node that has the events, which may have died. */
 const ANSWER_MS = 5_000;
-/** How often rows are looked at, if a message about them was lost. */
+/** How often rows are checked, in case a message about them was lost. */
 const LOOK_MS = 1_000;
 const KEEP_ALIVE_MS = 10_000;
 /** A reader that has taken nothing for this long gets no more. Its client may resume again. */
 const STUCK_MS = 60_000;
-/** Most parts that wait for their reader. Each has at most one event. */
+/** The maximum number of parts that wait for their reader. Each has at most one event. */
 const MOST_PARTS = 16;
 
 const REPLAY = "mcp.replay";

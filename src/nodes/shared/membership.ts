@@ -7,7 +7,7 @@ import type { NodeInfo } from "../nodes.ts";
 import { SharedClock } from "./shared-clock.ts";
 
 const BEAT_MS = 2_000;
-/** A node that has not been seen for so long is given up for dead. */
+/** A node that has not reported for this time is given up for dead. */
 const DEAD_AFTER_MS = 8_000;
 /** A node gives up its leases before others may take them. */
 const DOUBTFUL_AFTER_MS = 6_000;
@@ -41,7 +41,7 @@ export class Membership {
   #count: () => number = () => 0;
   /** When it was last seen, by `Clock.monotonic`, from just before the report was sent. */
   #seenAt: number;
-  /** Since when its reports have arrived without a gap. It judges nobody before it has been seen for long enough. */
+  /** When the current run of reports without a gap began. This node judges no other until the run is long enough. */
   #steadySince: number;
   #reporting: Promise<void> | null = null;
   #endBeat = () => {};

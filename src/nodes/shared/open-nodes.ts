@@ -16,7 +16,7 @@ export interface OpenNodesParts {
   readonly newId: () => string;
 }
 
-/** A node that hears of nothing for so long begins nevertheless, and refuses calls until it does. */
+/** After this time, a node starts even if it receives no messages. It refuses calls until it does. */
 const LISTENING_MS = 3_000;
 
 /** Joins the nodes that share a store. @throws StoreUnavailable */

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../../base/clock.ts";
 
-/** A difference from the database's clock that is not corrected: the way there and back takes as long. */
+/** Smaller differences from the database's clock are not corrected, because a round trip takes as long. */
 const TOLERANCE_MS = 100;
 
 /**

@@ -123,7 +123,7 @@ export class Pool {
     }
   }
 
-  /** Since when the oldest statement has waited for an answer, by `performance.now`. Infinite if none waits. */
+  /** When the oldest unanswered statement was sent, by `performance.now`. Infinite if none waits. */
   get waitingSince(): number {
     const [oldest] = this.#waits;
     return oldest?.since ?? Number.POSITIVE_INFINITY;

@@ -42,7 +42,7 @@ export interface GroupParts {
 /** A transaction that was committed, or in which all jobs failed before they had written. */
 interface Committed {
   readonly outcomes: ReadonlyMap<Job, Outcome>;
-  /** What is to be told of the commit, in order. */
+  /** The transactions whose commit hooks are called, in order. */
   readonly opened: readonly OpenTx[];
 }
 

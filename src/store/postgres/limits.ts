@@ -19,11 +19,11 @@ export interface Timeouts {
    */
   readonly lockMs: number;
   /**
-   * How long work that may run again is repeated, after its first failure. When the server has been away for so long,
+   * How long work that may run again is repeated after its first failure. Once the server has been away for this time,
    * everything is refused at once.
    */
   readonly retryMs: number;
-  /** How long the outcome of a commit is asked for whose answer was lost. */
+  /** How long to ask for the outcome of a commit whose answer was lost. */
   readonly settleMs: number;
 }
 

@@ -5,20 +5,20 @@ import type { Timeouts } from "./limits.ts";
 
 /** A statement that has waited for longer is a reason to ask whether the server answers at all. */
 const DOUBT_MS = 1_000;
-/** How often that is looked at, and how long the pause is between two questions. */
+/** How often the waiting time is checked, and the pause between two questions. */
 const TICK_MS = 250;
-/** The server MUST answer within so many ticks. Ticks, because a process that was busy has not read the answer yet. */
+/** The server MUST answer within this many ticks. Counted in ticks, because a busy process may not have read the answer yet. */
 const ANSWER_TICKS = 6;
-/** While the server is away, a statement waits so long for the answer to the next question. */
+/** While the server is away, a statement waits this long for the answer to the next question. */
 const REFUSED_AFTER_MS = 500;
-/** After an answer, so long nothing is asked again: waiting statements wait for something else. */
+/** Nothing is asked for this time after an answer: statements that still wait do so for another reason. */
 const SATISFIED_MS = 2_000;
 
 export interface PresenceParts {
   /** As the statements use it, through a pooler or directly. */
   readonly url: string;
   readonly timeouts: Timeouts;
-  /** Since when the oldest statement has waited for an answer, by `performance.now`. Infinite if none waits. */
+  /** When the oldest unanswered statement was sent, by `performance.now`. Infinite if none waits. */
   readonly waitingSince: () => number;
   /** Called whenever the server has not answered: no connection is of any more use. */
   readonly onAway: () => void;
@@ -31,7 +31,7 @@ export interface PresenceParts {
  */
 export class Presence {
   readonly #parts: PresenceParts;
-  /** Since when nothing is known to have been answered; null while the server can be reached. */
+  /** When the server stopped answering, as far as is known; null while it can be reached. */
   #awaySince: number | null = null;
   #asking: Promise<void> | null = null;
   /** Resolves after the next question, whatever the answer is. */

@@ -11,7 +11,7 @@ export interface EventsOwner {
 export interface RemoteEvents {
   /**
    * Resolves when a reader that has read the events up to `after` can go on.
-   * @returns the last id in the store; the log, if this node publishes the events by now; or null, if there are no more
+   * @returns the last id in the store; the log, if this node now publishes the events; or null, if there are no more
    */
   next(after: number): Promise<number | EventLog | null>;
   /** Ends a wait, too. */

@@ -4,7 +4,7 @@ import type { WorkKey } from "../claims.ts";
 /** A difference between the claims and what a node knows counts once it is as old as a beat. */
 const LASTING_MS = 2_000;
 
-/** What two sources say differently, and since when. */
+/** Finds what two sources have contradicted each other about for some time. */
 export class Differences {
   readonly #clock: Pick<Clock, "monotonic">;
   #since = new Map<string, number>();

@@ -6,9 +6,9 @@ import type { EventsOwner, RelayedLogs, RemoteEvents } from "../relay.ts";
 import type { EventTable } from "../store.ts";
 import { storedStates } from "./rows.ts";
 
-/** How often the store is looked at for events whose message was lost. */
+/** How often the store is checked for events whose message was lost. */
 const POLL_MS = 1_000;
-/** Every so many polls, the node that publishes the events is told that they are still followed. */
+/** After this many polls, the node that publishes the events is told again that they are followed. */
 const POLLS_PER_CALL = 4;
 
 /** A task or response that readers of this node follow. */
@@ -142,7 +142,7 @@ export class Following {
     void this.#look(open);
   }
 
-  /** Never rejects. What cannot be read now is looked at again. */
+  /** Never rejects. What cannot be read now is read later. */
   async #look(followed: readonly FollowedElsewhere[]): Promise<void> {
     const { db, table, log } = this.#parts;
     for (const [workspaceId, some] of Map.groupBy(followed, (each) => each.workspaceId)) {

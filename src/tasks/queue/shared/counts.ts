@@ -7,7 +7,7 @@ const COUNTS = "queue.counts";
 /** How often a change is reported. */
 const QUEUE_MS = 50;
 const RUNS_MS = 250;
-/** A node that has not reported for so long has nothing. Nodes report with each beat. */
+/** A node that has not reported for this time counts as empty. Nodes report with each beat. */
 const EXPIRY_MS = 6_000;
 
 /** What a node has of one workspace. */

@@ -4,7 +4,7 @@ import type { Scheduler } from "../scheduler.ts";
 import { type CountsParts, QueueCounts } from "./counts.ts";
 import { Places, type PlacesParts } from "./places.ts";
 
-/** A task that has waited for so long may be taken by a node that has nothing to do. */
+/** A task that has waited for this time may be taken by any node that is idle. */
 const WAITED_MS = 1_000;
 
 export interface QueuesParts extends Omit<PlacesParts, "nodes"> {
