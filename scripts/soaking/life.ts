@@ -47,7 +47,7 @@ export class Life {
     this.#end.resolve();
   }
 
-  protected route(): Route {
+  protected route(_path: string): Route {
     return { url: this.#url, mayFail: () => this.#isOver };
   }
 
@@ -59,7 +59,7 @@ export class Life {
   /** @returns null if the end came before the answer; then it is unknown whether the server received the call */
   async call(method: string, path: string, options: CallOptions = {}): Promise<Answer | null> {
     if (this.#isOver) return null;
-    const route = this.route();
+    const route = this.route(path);
     try {
       const response = await this.#fetch(route, method, path, options);
       const text = await response.text();
@@ -86,7 +86,7 @@ export class Life {
     { begun, event }: { begun?(response: Response): void; event(event: ReadEvent): void },
   ): Promise<boolean> {
     if (this.#isOver) return true;
-    const route = this.route();
+    const route = this.route(path);
     try {
       const response = await this.#fetch(route, method, path, options);
       begun?.(response);

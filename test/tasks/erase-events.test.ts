@@ -7,6 +7,7 @@ import { EventHub, type EventReader } from "../../src/tasks/events/hub.ts";
 import { saveEvents } from "../../src/tasks/events/store.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 import { allEvents, type ReadEvent } from "../support/events.ts";
+import { insertBareTask } from "./bare-task.ts";
 
 const TASK = { workspaceId: 1, id: "task_1" };
 const CALL = (id: string) => ({ id, tool: "time.now", arguments: { said: `argument of ${id}` } });
@@ -43,16 +44,7 @@ let bench: LedgerBench;
 
 beforeEach(async () => {
   bench = await openLedger();
-  await bench.db.run(
-    `INSERT INTO agents (id, workspace_id, name, owner, memory_scope, tier_policy, tools, max_steps, status, version,
-       created_at, updated_at) VALUES (1, 1, 'a', 'o', '[]', '{}', '[]', 1, 'active', 1, 0, 0)`,
-  );
-  await bench.db.run(
-    `INSERT INTO tasks (workspace_id, id, agent_id, agent, tier, tools, metadata, status, attempts, credits, input_tokens,
-       output_tokens, steps, dispatch_seq, event_ceiling, created_by, created_at)
-     VALUES (1, $1, 1, 'a', 1, '[]', '{}', 'succeeded', 1, 0, 0, 0, 0, 1, 0, 'x', 0)`,
-    [TASK.id],
-  );
+  await insertBareTask(bench.db, "succeeded", TASK.id);
 });
 afterEach(() => bench.close());
 

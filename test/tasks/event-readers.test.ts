@@ -9,30 +9,16 @@ import type { EventLog } from "../../src/tasks/events/log.ts";
 import { saveEvents } from "../../src/tasks/events/store.ts";
 import { type LedgerBench, openLedger } from "../ledger/support.ts";
 import { allEvents } from "../support/events.ts";
+import { insertBareTask } from "./bare-task.ts";
 
 let bench: LedgerBench;
 
 beforeEach(async () => {
   bench = await openLedger();
-  await bench.db.run(
-    `INSERT INTO agents (id, workspace_id, name, owner, memory_scope, tier_policy, tools, max_steps, status, version,
-       created_at, updated_at) VALUES (1, 1, 'a', 'o', '[]', '{}', '[]', 1, 'active', 1, 0, 0)`,
-  );
 });
 afterEach(() => bench.close());
 
-let tasks = 0;
-
-async function newTask(): Promise<string> {
-  const id = `task_${++tasks}`;
-  await bench.db.run(
-    `INSERT INTO tasks (workspace_id, id, agent_id, agent, tier, tools, metadata, status, attempts, credits, input_tokens,
-       output_tokens, steps, dispatch_seq, event_ceiling, created_by, created_at)
-     VALUES (1, $1, 1, 'a', 1, '[]', '{}', 'running', 1, 0, 0, 0, 0, $2, 0, 'x', 0)`,
-    [id, tasks],
-  );
-  return id;
-}
+const newTask = () => insertBareTask(bench.db, "running");
 
 /** Stores events as the end of a step does. */
 async function save(log: EventLog, id: string): Promise<void> {

@@ -125,6 +125,19 @@ describe("an event log", () => {
     expect(length).toBe(deltas);
   });
 
+  test("continues where another node has stored events, once its own are stored, and wakes its readers", () => {
+    const log = new EventLog(2);
+    log.publish("output.delta", { text: "a" });
+    log.skipTo(5);
+    expect(log.nextId).toBe(3);
+    let woken = 0;
+    log.onChange(() => woken++);
+    log.saved(2);
+    expect([log.nextId, log.savedUpTo, log.letGoUpTo, woken]).toEqual([5, 4, 4, 1]);
+    log.skipTo(4);
+    expect(log.nextId).toBe(5);
+  });
+
   test("accepts nothing more once it has ended", () => {
     const log = new EventLog(2);
     log.close(encodeFrame(2, "task.finished", {}));

@@ -20,24 +20,20 @@ export class NodesLife extends Life {
     setTimeout(() => this.#over.abort(), 2_000);
   }
 
-  protected override route(): Route {
+  protected override route(path: string): Route {
     const cluster = this.#cluster;
     const node = cluster.next();
-    let isOverdue = false;
+    // A resume waits for the ends of stopped tasks, which a server that was killed may have left for the others to write.
+    const nodes = path.endsWith("/resume") ? cluster.nodes : [node];
+    const mayBeMissing = () => cluster.isDisturbed || nodes.some((each) => each === null || each.isDisturbed);
     const overdue = new AbortController();
     const timer = setTimeout(() => {
-      isOverdue = true;
-      if (node === null || node.isDisturbed || cluster.isDisturbed) overdue.abort();
+      if (mayBeMissing()) overdue.abort();
     }, NOTHING_MS);
     timer.unref();
     return {
       url: node?.url ?? "http://127.0.0.1:9",
-      mayFail: () =>
-        this.isOver ||
-        node === null ||
-        node.isDisturbed ||
-        cluster.isDisturbed ||
-        (isOverdue && overdue.signal.aborted),
+      mayFail: () => this.isOver || mayBeMissing() || overdue.signal.aborted,
       signal: AbortSignal.any([this.#over.signal, overdue.signal]),
     };
   }

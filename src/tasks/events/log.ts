@@ -36,6 +36,8 @@ export class EventLog {
   #closed = false;
   #isOver = false;
   #savedUpTo: number;
+  /** The id at which it continues once all frames are stored, if that is not the next one. */
+  #continueAt = 0;
   /** Size in bytes of frames that are not stored yet. */
   #unsavedBytes = 0;
   #waiting = new Set<() => void>();
@@ -72,15 +74,20 @@ export class EventLog {
     this.#savedUpTo = lastId;
     this.#unsavedBytes = this.after(lastId).reduce((bytes, frame) => bytes + frame.length, 0);
     this.onSaved?.();
+    if (this.#continueAt > 0) this.skipTo(this.#continueAt);
   }
 
   /**
-   * Continues at `nextId`, because another node has stored events with the ids below it. All frames of this log MUST be
-   * stored. Nothing changes if it has got as far.
+   * Continues at `nextId` once all frames are stored, because another node has stored events with the ids below it.
+   * Nothing changes if it has got as far.
    */
   skipTo(nextId: number): void {
     if (this.#closed || nextId <= this.nextId) return;
-    if (this.#savedUpTo < this.nextId - 1) throw new Error("events that are not stored would be skipped");
+    if (this.#savedUpTo < this.nextId - 1) {
+      this.#continueAt = Math.max(this.#continueAt, nextId);
+      return;
+    }
+    this.#continueAt = 0;
     this.#frames.length = 0;
     this.#firstId = nextId;
     this.#letGoUpTo = nextId - 1;

@@ -28,12 +28,14 @@ const UNSAVED_BYTES = 32 * 1024;
 /** Events that a run publishes along the way. Its end is published with the task's end. */
 export type RunEvent = Exclude<AgentEvent, { type: "agent.finished" | "agent.failed" }>;
 
+type JournalTask = Pick<Task, "workspaceId" | "id" | "agent" | "tier">;
+
 /**
  * Publishes a run's events to readers and stores them, usually at the end of each step in the step's own transaction.
  */
 export class RunJournal {
   readonly #parts: Pick<TaskParts, "db" | "hooks" | "hub" | "signals">;
-  readonly #task: Task;
+  readonly #task: JournalTask;
   readonly #log: EventLog;
   readonly #characters = new WholeCharacters();
   /** Approvals requested by this task before the run, by call id. */
@@ -43,7 +45,7 @@ export class RunJournal {
 
   constructor(
     parts: Pick<TaskParts, "db" | "hooks" | "hub" | "signals">,
-    task: Task,
+    task: JournalTask,
     log: EventLog,
     asked: ReadonlyMap<string, Approval>,
   ) {
@@ -151,7 +153,9 @@ export class RunJournal {
     hub.rest(tx, { workspaceId, id: task }, eventId);
     await hooks.approvalRequired(tx, { workspaceId, task, callId: id, agent, tool });
     tx.onCommit(() => {
-      log.publish("approval.required", data);
+      // A person may have decided on another node before this one learns of its own commit. The event is then read
+      // from the store.
+      if (!log.closed && log.nextId === eventId) log.publish("approval.required", data);
       log.saved(eventId);
       signals.changed.emit({ workspaceId, task });
       signals.approvalChanged.emit({ workspaceId, task, callId: id });

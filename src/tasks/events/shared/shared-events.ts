@@ -105,8 +105,7 @@ export class SharedEvents implements EventRelay {
       if (typeof workspace !== "number" || typeof id !== "string" || typeof upTo !== "number") return;
       const owner = { workspaceId: workspace, id };
       // Another node has decided about a call of a task that rests here.
-      const log = this.#logs.find(id);
-      if (log && log.savedUpTo === log.nextId - 1) log.skipTo(upTo + 1);
+      this.#logs.find(id)?.skipTo(upTo + 1);
       this.#following.stored(owner, upTo, mayBeOver === true);
     });
     listen("opened", ({ ids }) => {
