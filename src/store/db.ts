@@ -45,7 +45,10 @@ export interface Tx extends Sql {
   write(sql: string, params?: readonly SqlValue[]): void;
   /** Called if this transaction's writes are rolled back, so state kept in memory can follow. */
   onRollback(undo: () => void): void;
-  /** Called once this transaction's writes are on disk, before its `tx` resolves. */
+  /**
+   * Called once this transaction's writes are on disk, before its `tx` resolves. What it throws is an uncaught exception,
+   * as with `onRollback`: the transaction has ended all the same.
+   */
   onCommit(done: () => void): void;
   /**
    * What the transactions of one commit write together. The first one that asks for it creates it, and it is written

@@ -89,7 +89,6 @@ export class Group {
     const known = new Map<Job, Outcome>();
     const done: OpenTx[] = [];
     await this.#commitTogether(jobs, known, done);
-    // Outside of everything that is repeated: what is committed MUST NOT run again, even if a hook throws.
     for (const tx of done) tx.committed();
     let away: Outcome | null = null;
     for (const job of jobs) {

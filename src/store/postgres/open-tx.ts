@@ -1,4 +1,5 @@
 import type { CommitWork, LedgerTail, SqlValue, Tx } from "../db.ts";
+import { callHooks } from "../hooks.ts";
 import type { RowSeals } from "../seals/seals.ts";
 import { refusalOf } from "./errors.ts";
 import type { Session } from "./session.ts";
@@ -78,11 +79,11 @@ export class OpenTx implements Tx {
   }
 
   rolledBack(): void {
-    for (const step of this.#undo?.reverse() ?? []) step();
+    callHooks(this.#undo?.reverse() ?? []);
   }
 
   committed(): void {
-    for (const step of this.#done ?? []) step();
+    callHooks(this.#done ?? []);
   }
 
   /** A transaction kept beyond its end MUST NOT write into another one. */

@@ -225,7 +225,7 @@ export class GroupCommit {
         return () => job.settle(own?.ok === false ? own : { ok: false, error: failure });
       });
     }
-    for (const tx of written) passFaultOn(() => tx.committed());
+    for (const tx of written) tx.committed();
     this.syncing.end();
     return group.map((job, index) => () => job.settle(outcomes[index] as TransactionOutcome));
   }
@@ -345,16 +345,5 @@ export class GroupCommit {
         this.#connection.run("RELEASE rehearsal");
       }
     }
-  }
-}
-
-/** A fault of whoever is notified must not stop the store. It is reported like any other fault. */
-function passFaultOn(notify: () => void): void {
-  try {
-    notify();
-  } catch (error) {
-    setTimeout(() => {
-      throw error;
-    });
   }
 }

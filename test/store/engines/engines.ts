@@ -18,7 +18,9 @@ export interface Engine {
   readonly missing: string | undefined;
   /** Opens a store with the empty table `t`, whose column `k` is a unique number and `v` a text. */
   open(): Promise<EngineBench>;
-  /** Removes what `open` has left. */
+  /** Where another process can open a new store: a file, or the URL of a database. */
+  place(): Promise<string>;
+  /** Removes what `open` and `place` have left. */
   remove(): Promise<void>;
 }
 
@@ -38,24 +40,28 @@ function sqlite(): Engine {
       const close = once(() => db.close());
       return { db: Object.assign(Object.create(db) as Db, { close }), close };
     },
+    place: async () => join(directory.path, `${++stores}.db`),
     remove: async () => directory.remove(),
   };
 }
 
 function postgres(): Engine {
   let database: Promise<TestDatabase> | undefined;
+  const place = async () => {
+    database ??= createDatabase();
+    return (await database).url;
+  };
   return {
     name: "PostgreSQL",
     missing: missingPostgres,
     async open() {
-      database ??= createDatabase();
-      const { url } = await database;
-      const db = await openPostgres({ url });
+      const db = await openPostgres({ url: await place() });
       await db.run("DROP TABLE IF EXISTS t");
       await db.run(TABLE('TEXT COLLATE "C"', "BYTEA"));
       const close = once(() => db.close());
       return { db: { ...db, close }, close };
     },
+    place,
     remove: async () => (await database)?.drop(),
   };
 }
