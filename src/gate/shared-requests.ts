@@ -75,7 +75,7 @@ export class SharedRequestLimiter implements RequestLimiter {
     const share = this.#shareOf(workspace);
     const rule = ruleOf(workspace);
     if (share.leased > 0 && !isLeaseValid(share, now)) share.leased = 0;
-    if (share.leased > 0 && share.capacity !== rule.capacity) this.#giveBack(workspace, share);
+    forgetOtherLimit(share, rule);
     if (share.leased >= 1) {
       use(share, rule, now);
       // Before the lease is used up, so the next requests need not wait.
@@ -109,6 +109,7 @@ export class SharedRequestLimiter implements RequestLimiter {
     try {
       for (let asked = 0; ; ) {
         const now = clock.monotonic();
+        forgetOtherLimit(share, rule);
         if (share.leased >= 1) {
           use(share, rule, now);
           return limitOf(share, rule, now, false);
@@ -137,12 +138,6 @@ export class SharedRequestLimiter implements RequestLimiter {
     void this.#ask(workspace, share);
   }
 
-  /** What was leased under another limit does not count under the new one. */
-  #giveBack(workspace: Workspace, share: Share): void {
-    if (share.asking) share.leased = 0;
-    else void this.#ask(workspace, share, 0);
-  }
-
   /** Never rejects. @param mostKept tokens of the lease that are not given back */
   #ask(workspace: Workspace, share: Share, mostKept = Number.POSITIVE_INFINITY): Promise<void> {
     const asking = this.#exchange(workspace, share, mostKept).finally(() => {
@@ -155,13 +150,14 @@ export class SharedRequestLimiter implements RequestLimiter {
 
   async #exchange(workspace: Workspace, share: Share, mostKept: number): Promise<void> {
     const { db, clock, log } = this.#parts;
+    const rule = ruleOf(workspace);
+    forgetOtherLimit(share, rule);
     const owed = Math.max(0, -share.leased);
     const surplus = Math.max(0, share.leased - mostKept);
     share.leased -= surplus;
     const kept = Math.max(0, share.leased);
     const { used } = share;
     share.used = 0;
-    const rule = ruleOf(workspace);
     share.capacity = rule.capacity;
     // The bucket is filled up to this time, and not to that of the answer.
     const at = clock.monotonic();
@@ -211,12 +207,17 @@ export class SharedRequestLimiter implements RequestLimiter {
     if (known) return known;
     const now = this.#parts.clock.monotonic();
     const share: Share = {
-      ...{
-        leased: 0,
-        left: { available: limits.requestsPerMinute, at: now },
-        askedAt: Number.NEGATIVE_INFINITY,
-      },
-      ...{ nodes: 1, capacity: 0, used: 0, usedAt: now, waiting: 0, asked: 0, asking: null, own: null },
+      leased: 0,
+      left: { available: limits.requestsPerMinute, at: now },
+      askedAt: Number.NEGATIVE_INFINITY,
+      nodes: 1,
+      capacity: limits.requestsPerMinute,
+      used: 0,
+      usedAt: now,
+      waiting: 0,
+      asked: 0,
+      asking: null,
+      own: null,
     };
     this.#shares.set(id, share);
     return share;
@@ -225,6 +226,14 @@ export class SharedRequestLimiter implements RequestLimiter {
 
 function isLeaseValid({ askedAt }: Share, now: number): boolean {
   return now - askedAt <= LEASE_MS;
+}
+
+/**
+ * What was leased or is owed under another limit does not count under this one. It is not given back either: a bucket that
+ * was emptied since would be filled again, once by each node.
+ */
+function forgetOtherLimit(share: Share, rule: BucketRule): void {
+  if (share.capacity !== rule.capacity) share.leased = 0;
 }
 
 /** Whether the bucket was asked a moment ago. */

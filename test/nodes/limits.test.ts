@@ -107,6 +107,18 @@ describe.skipIf(missingPostgres !== undefined)("the request limit of two nodes",
     expect(served(await many(40))).toBe(40);
   });
 
+  test("that is lowered is not filled again by what a node had of the limit before", async () => {
+    await set({ requests_per_minute: 100_000, enforcement: "enforced" });
+    expect(served(await many(100))).toBe(100);
+    await set({ requests_per_minute: 5 });
+    const begun = performance.now();
+    const ofSecond = await Promise.all(Array.from({ length: 20 }, () => second.call("GET", "/v1/tiers")));
+    // The first node made no call since the change, so what it has is of the old limit.
+    const ofFirst = await Promise.all(Array.from({ length: 20 }, () => first.call("GET", "/v1/tiers")));
+    const refilled = Math.ceil((performance.now() - begun) / 12_000);
+    expect(served(ofSecond) + served(ofFirst)).toBeLessThanOrEqual(5 + refilled);
+  });
+
   test("while the bucket cannot be asked, each node has its share", async () => {
     await set({ requests_per_minute: 100, enforcement: "enforced" });
     await many(4);
