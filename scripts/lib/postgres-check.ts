@@ -1,6 +1,7 @@
 import { type Cluster, startCluster } from "../../test/support/postgres/cluster.ts";
 import { SERVER } from "../../test/support/postgres/database.ts";
 import { findPostgres } from "../../test/support/postgres/programs.ts";
+import { missingClocks } from "../soaking/nodes/wrong-clocks.ts";
 import { provide } from "./apt.ts";
 
 /**
@@ -14,8 +15,8 @@ export async function preparePostgres(
   if (process.env[SERVER]) return undefined;
   const missing = await provide(["postgresql"], whatIsMissing, say, inCi);
   if (missing !== undefined) return missing;
-  const apart = await provide(["nginx", "pgbouncer"], whatIsMissingInFront, say, inCi);
-  if (apart !== undefined) say(`tests with nginx and PgBouncer SKIPPED: ${apart}`);
+  const apart = await provide(["nginx", "pgbouncer", "libfaketime"], whatIsMissingBeside, say, inCi);
+  if (apart !== undefined) say(`some tests of several servers SKIPPED: ${apart}`);
   const cluster = await startCluster();
   process.env[SERVER] = cluster.url;
   return cluster;
@@ -25,10 +26,11 @@ function whatIsMissing(): string | undefined {
   return findPostgres() === undefined ? "there is no PostgreSQL 15 or later" : undefined;
 }
 
-/** What stands between clients and servers, or between servers and the database, in test/nodes/scaling.test.ts. */
-function whatIsMissingInFront(): string | undefined {
+/** What stands between clients and servers, or between servers and the database, and what makes their clocks wrong. */
+function whatIsMissingBeside(): string | undefined {
   const missing = ["nginx", "pgbouncer"].filter(
     (name) => Bun.which(name, { PATH: `${process.env.PATH}:/usr/sbin` }) === null,
   );
+  if (missingClocks() !== undefined) missing.push("libfaketime");
   return missing.length === 0 ? undefined : `there is no ${missing.join(" and no ")}`;
 }

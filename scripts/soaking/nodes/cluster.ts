@@ -18,10 +18,14 @@ import {
 const MASTER_KEY = "7".repeat(64);
 /** How long a server may refuse calls after it was started or woken up, or the database has come back. */
 const SETTLED_MS = 12_000;
+/** The same for a server that was started. */
+const STARTED_MS = 1_000;
 
 export interface ClusterOptions {
   readonly nodes: number;
   readonly binary: boolean;
+  /** Multiplies the time that a server or the database may need after it was disturbed. */
+  readonly patience: number;
   /** Variables of each server, such as those that change its clock. */
   readonly env: (index: number) => Readonly<Record<string, string>>;
   /** The text of gatehouse.yaml, for the file of checkpoints of each server. */
@@ -37,6 +41,7 @@ export class NodeCluster {
   readonly database: TestDatabase;
   readonly #program: readonly string[];
   readonly #remove: () => void;
+  readonly patience: number;
   /** `performance.now()` until which any answer may be missing: the database was disturbed. */
   #disturbedUntil = 0;
   #next = 0;
@@ -45,7 +50,7 @@ export class NodeCluster {
     server: Cluster,
     database: TestDatabase,
     program: readonly string[],
-    { nodes, env, settings }: ClusterOptions,
+    { nodes, env, settings, patience }: ClusterOptions,
   ) {
     const { path, remove } = tempDir();
     this.home = path;
@@ -53,12 +58,18 @@ export class NodeCluster {
     this.server = server;
     this.database = database;
     this.#program = program;
+    this.patience = patience;
     this.nodes = Array.from({ length: nodes }, (_, index) => {
       const data = join(path, `node-${index}`);
       const checkpoints = join(path, `checkpoints-${index}`);
       mkdirSync(data, { mode: 0o700 });
       writeFileSync(join(data, "gatehouse.yaml"), settings(checkpoints));
-      return new KillableNode(data, checkpoints, { program, cwd: path, env: { ...this.env, ...env(index) } });
+      return new KillableNode(data, checkpoints, {
+        program,
+        cwd: path,
+        env: { ...this.env, ...env(index) },
+        patience,
+      });
     });
   }
 
@@ -103,7 +114,7 @@ export class NodeCluster {
   }
 
   settle(): void {
-    this.#disturbedUntil = performance.now() + SETTLED_MS;
+    this.#disturbedUntil = performance.now() + SETTLED_MS * this.patience;
   }
 
   get isDisturbed(): boolean {
@@ -125,27 +136,22 @@ export class NodeCluster {
   }
 }
 
+interface NodeOptions {
+  readonly program: readonly string[];
+  readonly cwd: string;
+  readonly env: Record<string, string>;
+  readonly patience: number;
+}
+
 export class KillableNode {
   readonly data: string;
   readonly checkpoints: string;
-  readonly #options: {
-    readonly program: readonly string[];
-    readonly cwd: string;
-    readonly env: Record<string, string>;
-  };
+  readonly #options: NodeOptions;
   #process: ServerProcess | null = null;
   #isFrozen = false;
   #disturbedUntil = 0;
 
-  constructor(
-    data: string,
-    checkpoints: string,
-    options: {
-      readonly program: readonly string[];
-      readonly cwd: string;
-      readonly env: Record<string, string>;
-    },
-  ) {
+  constructor(data: string, checkpoints: string, options: NodeOptions) {
     this.data = data;
     this.checkpoints = checkpoints;
     this.#options = options;
@@ -172,7 +178,7 @@ export class KillableNode {
   async start(): Promise<void> {
     const started = await serve(["--data", this.data], this.#options);
     this.#process = started;
-    this.#disturbedUntil = performance.now() + 1_000;
+    this.#disturbedUntil = performance.now() + STARTED_MS * this.#options.patience;
   }
 
   async kill(): Promise<void> {
@@ -215,6 +221,6 @@ export class KillableNode {
     if (this.#process === null) return;
     process.kill(this.#process.pid, "SIGCONT");
     this.#isFrozen = false;
-    this.#disturbedUntil = performance.now() + SETTLED_MS;
+    this.#disturbedUntil = performance.now() + SETTLED_MS * this.#options.patience;
   }
 }

@@ -25,6 +25,7 @@ export async function mainNodes({ seconds, ...options }: NodesOptions): Promise<
     ...options,
     seconds: seconds ?? DEFAULT_SECONDS,
     tasksARound: TASKS_A_ROUND,
+    patience: 1,
     prepared: (prepared) => {
       cluster = prepared;
     },

@@ -29,7 +29,7 @@ export class NodesLife extends Life {
     const overdue = new AbortController();
     const timer = setTimeout(() => {
       if (mayBeMissing()) overdue.abort();
-    }, NOTHING_MS);
+    }, NOTHING_MS * cluster.patience);
     timer.unref();
     return {
       url: node?.url ?? "http://127.0.0.1:9",

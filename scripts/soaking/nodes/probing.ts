@@ -3,24 +3,28 @@ import type { KillableNode, NodeCluster } from "./cluster.ts";
 
 /** The agent that is stopped and resumed to see how soon all servers know. Nothing else uses it. */
 const PROBED = "probed";
-/** From then on, every server must refuse. */
-const MUST_HOLD_MS = 1_000;
 const APART_MS = 4_000;
 const POLL_MS = 10;
-const MOST_MS = 5_000;
+/** How long calls are made after a time at which every server must refuse them. */
+const FURTHER_MS = 4_000;
+const ANSWER_MS = 5_000;
 
 export interface Probes {
   /** Milliseconds from the answer to a stop until the last server refused the agent's calls. */
   readonly stops: number[];
 }
 
+export interface Probing {
+  readonly cluster: NodeCluster;
+  readonly world: World;
+  readonly probes: Probes;
+  /** The time after a stop from which every server must refuse calls. */
+  readonly mustHoldMs: number;
+}
+
 /** Stops an agent on one server, and calls a tool on every server, again and again. */
 export async function probeStops(
-  {
-    cluster,
-    world,
-    probes,
-  }: { readonly cluster: NodeCluster; readonly world: World; readonly probes: Probes },
+  { cluster, world, probes, mustHoldMs }: Probing,
   isOver: () => boolean,
 ): Promise<void> {
   const admin = (node: KillableNode, path: string, body?: object) => send(node, cluster.admin, path, body);
@@ -37,13 +41,13 @@ export async function probeStops(
     if (stopped?.status !== 200) continue;
     const from = performance.now();
     const felt = await Promise.all(
-      cluster.nodes.filter((each) => each.isServing).map((each) => feltAfter(each, secret, from)),
+      cluster.nodes.filter((each) => each.isServing).map((each) => feltAfter(each, secret, from, mustHoldMs)),
     );
     if (!cluster.isDisturbed) {
       const known = felt.filter((ms) => ms !== null);
       const last = Math.max(0, ...known);
       probes.stops.push(last);
-      if (last > MUST_HOLD_MS)
+      if (last > mustHoldMs)
         world.faults.add("stops", `a stop was felt on the last server after ${Math.round(last)} ms`);
     }
     while (!isOver()) {
@@ -56,14 +60,19 @@ export async function probeStops(
 }
 
 /** When the last call began that was not refused; null if the server was disturbed. */
-async function feltAfter(node: KillableNode, secret: string, from: number): Promise<number | null> {
+async function feltAfter(
+  node: KillableNode,
+  secret: string,
+  from: number,
+  mustHoldMs: number,
+): Promise<number | null> {
   let last = 0;
-  while (performance.now() - from < MOST_MS) {
+  while (performance.now() - from < mustHoldMs + FURTHER_MS) {
     const began = performance.now();
     const answer = await send(node, secret, "/v1/tools/time.now/call", { arguments: {} }).catch(() => null);
     if (answer === null || node.isDisturbed) return null;
     if (answer.status === 200) last = began - from;
-    else if (began - from > MUST_HOLD_MS) return last;
+    else if (began - from > mustHoldMs) return last;
     await Bun.sleep(POLL_MS);
   }
   return last;
@@ -74,6 +83,6 @@ function send(node: KillableNode, secret: string, path: string, body: object = {
     method: "POST",
     headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
     body: JSON.stringify(body),
-    signal: AbortSignal.timeout(MOST_MS),
+    signal: AbortSignal.timeout(ANSWER_MS),
   });
 }

@@ -17,6 +17,7 @@ import { NodeCluster } from "./cluster.ts";
 import { disturb, FAULT_KINDS, type FaultKind, type Happened } from "./disturbing.ts";
 import { NodesLife } from "./nodes-life.ts";
 import { type Probes, probeStops } from "./probing.ts";
+import { missingClocks, wrongClock } from "./wrong-clocks.ts";
 
 /** How long all actors work in a round. After each round, the run checks whether to go on. */
 const LIFE_MS = 5_000;
@@ -24,8 +25,6 @@ const LIFE_MS = 5_000;
 const TAKEOVER_MS = 15_000;
 /** A stop may take a second to reach the last server. */
 const STOP_GRACE_MS = 1_000;
-const CLOCKS_APART_S = 300;
-const FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 
 export interface NodesRun {
   readonly nodes: number;
@@ -34,6 +33,8 @@ export interface NodesRun {
   readonly seed: number;
   readonly binary: boolean;
   readonly tasksARound: number;
+  /** Multiplies the times that something may take. More than 1 on a machine that is busy with other work. */
+  readonly patience: number;
   /** Called with the cluster before its first server starts. */
   readonly prepared: (cluster: NodeCluster) => void;
   readonly progress: (line: string) => void;
@@ -46,14 +47,15 @@ export interface NodesEvidence extends Seen {
   readonly takeovers: readonly number[];
 }
 
-const CHECKS: Readonly<Record<string, (seen: Seen) => Iterable<string>>> = {
+const CHECKS: Readonly<Record<string, (seen: Seen, patience: number) => Iterable<string>>> = {
   "no task is lost, and each ended in an allowed way": taskFaults,
   "each task has ended once": endFaults,
   "events add up": eventFaults,
   "each scheduled time leads to one task": scheduleFaults,
   "no tool is called twice": callFaults,
-  "a stopped agent calls nothing": (seen) => stopFaults(seen, STOP_GRACE_MS),
-  "a task that a stop has ended was stopped": (seen) => endedByStopFaults(seen, STOP_GRACE_MS),
+  "a stopped agent calls nothing": (seen, patience) => stopFaults(seen, STOP_GRACE_MS * patience),
+  "a task that a stop has ended was stopped": (seen, patience) =>
+    endedByStopFaults(seen, STOP_GRACE_MS * patience),
   "each intent has one outcome": intentFaults,
   "credits add up": creditFaults,
   "no call begins when its budget is spent or reserved": budgetFaults,
@@ -64,16 +66,16 @@ const CHECKS: Readonly<Record<string, (seen: Seen) => Iterable<string>>> = {
 
 /** Runs it to the end, and adds every fault to `world.faults`. */
 export async function soakNodes(run: NodesRun): Promise<NodesEvidence> {
-  const { nodes, fault, seed, binary, tasksARound, progress } = run;
+  const { nodes, fault, seed, binary, tasksARound, patience, progress } = run;
+  const noClocks = missingClocks();
+  if (fault === "clocks" && noClocks !== undefined) throw new Error(noClocks);
   const kinds =
-    fault === "all" ? FAULT_KINDS.filter((kind) => kind !== "clocks" || existsSync(FAKETIME)) : [fault];
-  if (fault === "clocks" && !existsSync(FAKETIME))
-    throw new Error("there is no libfaketime: apt-get install libfaketime");
+    fault === "all" ? FAULT_KINDS.filter((kind) => kind !== "clocks" || noClocks === undefined) : [fault];
   const random = seeded(seed);
   const faults = new Faults();
   const upstreams = startUpstreams(seeded(seed + 1));
   const cluster = await NodeCluster.prepare({
-    ...{ nodes, binary },
+    ...{ nodes, binary, patience },
     env: (index) => (kinds.includes("clocks") ? wrongClock(index) : {}),
     settings: (checkpoints) => settings(upstreams, checkpoints),
   });
@@ -99,7 +101,7 @@ export async function soakNodes(run: NodesRun): Promise<NodesEvidence> {
   const until = performance.now() + run.seconds * 1_000;
   const disturbing = disturb({ cluster, kinds, random: seeded(seed + 2), until, happened });
   let isOver = false;
-  const probing = probeStops({ cluster, world, probes }, () => isOver);
+  const probing = probeStops({ cluster, world, probes, mustHoldMs: STOP_GRACE_MS * patience }, () => isOver);
   for (let round = 1; performance.now() < until; round++) {
     faults.round = round;
     live(world, life, tasksARound);
@@ -124,18 +126,10 @@ export async function soakNodes(run: NodesRun): Promise<NodesEvidence> {
   const file = await copiedFile(cluster, faults);
   await upstreams.close();
   const seen: Seen = { ...left, world, file };
-  for (const [check, find] of Object.entries(CHECKS)) for (const text of find(seen)) faults.add(check, text);
-  const takeovers = takeoversIn(file.entries, happened, faults);
+  for (const [check, find] of Object.entries(CHECKS))
+    for (const text of find(seen, patience)) faults.add(check, text);
+  const takeovers = takeoversIn(file.entries, happened, TAKEOVER_MS * patience, faults);
   return { ...seen, happened, probes, takeovers };
-}
-
-function wrongClock(index: number): Record<string, string> {
-  const seconds = (index - 1) * CLOCKS_APART_S;
-  return {
-    FAKETIME: `${seconds < 0 ? "" : "+"}${seconds}s`,
-    FAKETIME_DONT_FAKE_MONOTONIC: "1",
-    LD_PRELOAD: FAKETIME,
-  };
 }
 
 /**
@@ -160,6 +154,7 @@ async function copiedFile(cluster: NodeCluster, faults: Faults): Promise<Seen["f
 function takeoversIn(
   entries: readonly TimedEntry[],
   happened: readonly Happened[],
+  mostMs: number,
   faults: Faults,
 ): number[] {
   const intents = new Map(
@@ -175,7 +170,7 @@ function takeoversIn(
     if (!cause || cause.kind === "postgres" || cause.kind === "terminate" || Date.parse(intent.ts) > cause.at)
       continue;
     found.push(ended - cause.at);
-    if (ended - cause.at > TAKEOVER_MS)
+    if (ended - cause.at > mostMs)
       faults.add("takeover", `entry ${seq} closes a call ${ended - cause.at} ms after its server was lost`);
   }
   return found;
