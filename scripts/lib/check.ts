@@ -5,6 +5,8 @@
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { SERVER } from "../../test/support/postgres/database.ts";
+import { ENGINE } from "../../test/support/postgres/engine.ts";
 import { BROWSER_TESTS, prepareBrowser } from "./browser-check.ts";
 import { CLIENT_PROGRAM_TESTS, prepareClientPrograms } from "./client-programs.ts";
 import { checkConformance } from "./conformance/conformance.ts";
@@ -29,6 +31,15 @@ const PROGRAM_TESTS = ["test/binary", "test/faults"];
 /** Tests of several servers. They mostly wait, so they run beside everything else, and may wait for longer. */
 const NODE_TESTS = "test/nodes";
 const NODE_TEST_TIMEOUT_MS = 60_000;
+/** Tests that start many processes. They run after those. */
+const COMMAND_TESTS = "test/cli";
+/**
+ * Rooms whose tests run a second time, with servers whose store is in PostgreSQL. Tests of the file itself keep SQLite:
+ * they say so by `isOnFiles`. `TEST_STORE=postgres bun test test/<room>` runs any other room that way.
+ */
+const POSTGRES_ROOMS = ["access", "connectors", "gate", "limits", "mcp", "models", "notify", "rights"].map(
+  (room) => `./test/${room}/`,
+);
 /** Tests that run after those, so that both parts take about as long: each keeps one core busy. */
 const LATER_TESTS = ["test/tasks", "test/mcp"];
 /**
@@ -54,11 +65,17 @@ function say(text: string): void {
 }
 
 /** Runs a command and shows its output, or writes it to a file. Null if a signal or the time limit ended it. */
-async function run(command: readonly string[], output?: string): Promise<number | null> {
+async function run(
+  command: readonly string[],
+  {
+    output,
+    env,
+  }: { readonly output?: string | undefined; readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<number | null> {
   const shown = output === undefined ? "inherit" : openSync(output, "w");
   const child = Bun.spawn([...command], {
     // Given explicitly: otherwise it would be this process's environment as it was at the start.
-    env: process.env,
+    env: { ...process.env, ...env },
     stdin: "ignore",
     stdout: shown,
     stderr: shown,
@@ -84,7 +101,12 @@ async function runTests(
   {
     isAside = false,
     timeoutMs = TEST_TIMEOUT_MS,
-  }: { readonly isAside?: boolean; readonly timeoutMs?: number } = {},
+    env = {},
+  }: {
+    readonly isAside?: boolean;
+    readonly timeoutMs?: number;
+    readonly env?: Readonly<Record<string, string>>;
+  } = {},
 ): Promise<Tally> {
   if (!isAside) say(name);
   const folder = mkdtempSync(join(tmpdir(), "gatehouse-test-"));
@@ -96,7 +118,7 @@ async function runTests(
     if (inCi) reporter.push("--only-failures");
     const exitCode = await run(
       [bun, "--no-env-file", "test", `--timeout=${timeoutMs}`, ...reporter, ...args],
-      output,
+      { output, env },
     );
     if (output !== undefined) {
       say(name);
@@ -166,6 +188,7 @@ async function buildThen(parts: () => Promise<Tally>): Promise<Tally> {
 async function checkAll(): Promise<Tally> {
   const elsewhere = [
     NODE_TESTS,
+    COMMAND_TESTS,
     ...PROGRAM_TESTS,
     ...LATER_TESTS,
     ...OUTSIDE.map(({ folder }) => folder),
@@ -183,10 +206,7 @@ async function checkAll(): Promise<Tally> {
     await runCommand("lint", tool("@biomejs/biome/bin/biome", "check", "--error-on-warnings", ".")),
   );
   tally = add(tally, await runCommand("unused code", tool("knip/bin/knip.js", "--no-progress")));
-  const nodes = runTests("several servers", [`./${NODE_TESTS}/`], {
-    isAside: true,
-    timeoutMs: NODE_TEST_TIMEOUT_MS,
-  });
+  const nodes = checkNodes();
   // At the same time, because each takes minutes: the tests that wait for a browser or other processes, and the rest.
   const beside = checkOutside()
     .then(async (checked) => add(checked, await buildThen(checkProgram)))
@@ -204,6 +224,16 @@ async function withPostgres(checks: () => Promise<Tally>): Promise<Tally> {
   } finally {
     if (typeof server === "object") await server.remove();
   }
+}
+
+/** What mostly waits for other processes. */
+async function checkNodes(): Promise<Tally> {
+  const slowly = { isAside: true, timeoutMs: NODE_TEST_TIMEOUT_MS };
+  let tally = await runTests("several servers", [`./${NODE_TESTS}/`], slowly);
+  tally = add(tally, await runTests("the command line", [`./${COMMAND_TESTS}/`], slowly));
+  if (!process.env[SERVER]) return add(tally, skip("one server on PostgreSQL", "there is no server"));
+  const env = { [ENGINE]: "postgres" };
+  return add(tally, await runTests("one server on PostgreSQL", POSTGRES_ROOMS, { ...slowly, env }));
 }
 
 async function checkLater(): Promise<Tally> {

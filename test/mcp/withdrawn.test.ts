@@ -138,7 +138,8 @@ test("a rotated secret is refused, and its session ends with it; during its grac
   const fresh: string = rotated.body.secret;
   const with_ = (id: string, token: string) =>
     post(gateway, request("ping"), { token, headers: { "mcp-session-id": id } });
-  expect((await with_(client.id, fresh)).status).toBe(404);
+  // On a shared store, the client may already use its new secret on another server, so the session remains.
+  expect((await with_(client.id, fresh)).status).toBe(gateway.databaseUrl === null ? 404 : 200);
   const again = await connect(gateway, { token: fresh });
   const graced = await gateway.call("POST", `/v1/tokens/${id}/rotate`, { body: { grace: "10m" } });
   expect((await with_(again.id, fresh)).status).toBe(200);
