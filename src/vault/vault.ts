@@ -243,7 +243,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
     async stop() {
       await upkeep.stop();
       await tidier.stop();
-      for (const worker of [searcher, merger]) worker.stop();
+      await Promise.all([searcher.stop(), merger.stop()]);
       await reading.stop();
       await remover.stop();
     },

@@ -99,6 +99,12 @@ export class WorkerThread {
     this.#group.hasRoom();
   }
 
+  /** Ends the thread and fails every job it was running. An idle one closes its connection first: see `#leave`. */
+  async stop(error: Error): Promise<void> {
+    if (this.#running.size > 0) this.end(error);
+    else await this.#leave();
+  }
+
   #changeCache(worker: Worker): void {
     const update = this.#group.sharing.take(this);
     if (update) worker.postMessage({ job: "cache", update });
@@ -155,7 +161,7 @@ export class WorkerThread {
       this.#startTimer();
       return;
     }
-    this.#idle = setTimeout(() => this.#leave(), this.#options.idleMs);
+    this.#idle = setTimeout(() => void this.#leave(), this.#options.idleMs);
     this.#idle.unref();
   }
 
@@ -163,19 +169,23 @@ export class WorkerThread {
    * Ends an idle thread after it has closed its connection. If the connection ended with the thread, the writer would
    * see a foreign commit (observed with Bun 1.4.5: `PRAGMA data_version` changes).
    */
-  #leave(): void {
+  async #leave(): Promise<void> {
     const worker = this.#worker;
     this.#worker = null;
+    clearTimeout(this.#idle);
     if (!worker) return;
     this.#group.sharing.leave(this);
+    const { promise: left, resolve } = Promise.withResolvers<void>();
     const end = () => {
       clearTimeout(late);
       worker.terminate();
+      resolve();
     };
     const late = setTimeout(end, LEAVE_MS);
     late.unref();
     worker.onmessage = end;
     worker.postMessage(LEAVE);
+    await left;
   }
 
   #startTimer(): void {

@@ -46,11 +46,12 @@ export class WorkerThreads {
     return this.#queue.do({ name, request }, turn) as Promise<VaultJobs[Name]["answer"]>;
   }
 
-  /** Ends the threads. Running and waiting jobs are refused. */
-  stop(): void {
+  /** Ends the threads, and resolves once they are gone. Running and waiting jobs are refused. */
+  async stop(): Promise<void> {
     this.#stopped = true;
-    for (const thread of this.#threads) thread.end(queueClosed());
+    const gone = this.#threads.map((thread) => thread.stop(queueClosed()));
     this.#queue.close();
+    await Promise.all(gone);
   }
 
   #next(): void {

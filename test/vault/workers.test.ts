@@ -51,7 +51,7 @@ beforeAll(() => {
 });
 
 afterEach(() => {
-  for (const worker of workers.splice(0)) worker.stop();
+  for (const worker of workers.splice(0)) void worker.stop();
 });
 
 afterAll(() => directory.remove());
@@ -133,7 +133,7 @@ describe("two threads", () => {
     // While the first thread hangs, the other one, which is new, answers everything.
     const hung = ask(worker, "hang");
     expect([await ask(worker, "count"), await ask(worker, "count")]).toEqual(["1", "2"]);
-    worker.stop();
+    void worker.stop();
     expect(await hung).toBe("StoreUnavailable: the server is stopping");
   });
 
@@ -176,7 +176,7 @@ describe("a thread's queue", () => {
     const worker = make({ atOnce: 2 });
     expect(await ask(worker, "ready")).toBe("ready");
     const asked = ["hang", "two", "three", "four"].map((text) => ask(worker, text));
-    worker.stop();
+    void worker.stop();
     const closed = "StoreUnavailable: the server is stopping";
     expect(await Promise.all(asked)).toEqual(Array(4).fill(closed));
     expect(await ask(worker, "five")).toBe(closed);

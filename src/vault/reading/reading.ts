@@ -88,8 +88,7 @@ export class DocumentReading {
 
   /** Ends the thread and all processes, and waits for them. */
   async stop(): Promise<void> {
-    this.#thread.stop();
-    await this.#readers.stop();
+    await Promise.all([this.#thread.stop(), this.#readers.stop()]);
   }
 }
 
