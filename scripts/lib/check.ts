@@ -31,7 +31,7 @@ const PROGRAM_TESTS = ["test/binary", "test/faults"];
 /** Tests of several servers. They mostly wait, so they run beside everything else, and may wait for longer. */
 const NODE_TESTS = "test/nodes";
 const NODE_TEST_TIMEOUT_MS = 60_000;
-/** Tests that start many processes. They run after those. */
+/** Tests that start many processes. They run after `NODE_TESTS`. */
 const COMMAND_TESTS = "test/cli";
 /**
  * Rooms whose tests run a second time, with servers whose store is in PostgreSQL. Tests of the file itself keep SQLite:
@@ -40,7 +40,7 @@ const COMMAND_TESTS = "test/cli";
 const POSTGRES_ROOMS = ["access", "connectors", "gate", "limits", "mcp", "models", "notify", "rights"].map(
   (room) => `./test/${room}/`,
 );
-/** Tests that run after those, so that both parts take about as long: each keeps one core busy. */
+/** Tests that run after the program's, so that all parts take about as long. */
 const LATER_TESTS = ["test/tasks", "test/mcp"];
 /**
  * Tests that need a program that not every machine has. CI installs it; other machines skip these tests if it is

@@ -77,7 +77,7 @@ export class SealedKeys {
     }
   }
 
-  /** @returns false if the store has another key meanwhile. In that case nothing is written */
+  /** @returns false if another key was stored in the meantime. Then nothing is written */
   async put(tx: Tx, { purpose, id, secret, replaces }: NewKey): Promise<boolean> {
     const values = [purpose, id, seal(this.#key, secret, contextOf(purpose, id))];
     const changed = await (replaces === null

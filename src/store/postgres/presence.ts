@@ -11,7 +11,7 @@ const TICK_MS = 250;
 const ANSWER_TICKS = 6;
 /** While the server is away, a statement waits this long for the answer to the next question. */
 const REFUSED_AFTER_MS = 500;
-/** Nothing is asked for this time after an answer: statements that still wait do so for another reason. */
+/** After an answer, the server is not asked again for this time: statements that still wait do so for another reason. */
 const SATISFIED_MS = 2_000;
 
 export interface PresenceParts {
