@@ -103,10 +103,13 @@ describe.skipIf(missingPostgres !== undefined)("checkpoints of two nodes", () =>
       expected = await signedSizes();
       return sizesIn(1).at(-1) === expected.at(-1);
     });
+    const [first, second] = [sizesIn(0), sizesIn(1)];
+    // The first node has stopped, so its file may lack the one that was signed last.
+    expect(first).toEqual(expected.slice(0, first.length));
+    expect(first.length).toBeGreaterThanOrEqual(expected.length - 1);
     // The second file begins with what was signed after its node had started.
-    for (const index of [0, 1]) expect(sizesIn(index)).toEqual(expected.slice(-sizesIn(index).length));
-    expect(sizesIn(0).length).toBe(expected.length);
-    expect(sizesIn(1).length).toBeGreaterThanOrEqual(expected.length - 1);
+    expect(second).toEqual(expected.slice(-second.length));
+    expect(second.length).toBeGreaterThanOrEqual(expected.length - 1);
   });
 
   test("go on when the node that signed has left, also for a workspace of another node", async () => {

@@ -1,8 +1,10 @@
 /** The ledgers' key is replaced on one node, and the others go on with the new one. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { systemClock } from "../../src/base/clock.ts";
 import type { EntryDraft } from "../../src/ledger/entry.ts";
 import { rotateKey } from "../../src/ledger/keys/rotation.ts";
 import { missingPostgres } from "../support/postgres/database.ts";
+import { startProxy } from "../support/postgres/proxy.ts";
 import { until } from "../support/until.ts";
 import { type LedgerNode, type LedgerNodes, openLedgerNodes } from "./ledger-support.ts";
 
@@ -54,6 +56,27 @@ describe.skipIf(missingPostgres !== undefined)("a key that is replaced", () => {
     expect(keyOf(one).former).toHaveLength(3);
     const third = await bench.open();
     expect(await append(third)).toBeGreaterThan(100);
+  });
+
+  test("signs what its own node appends before it knows that the key is replaced", async () => {
+    const proxy = await startProxy(bench.database.url);
+    try {
+      const node = await bench.open({}, systemClock, proxy.url);
+      await append(node);
+      const committed = proxy.delayCommitAfter("INSERT INTO ledger_keys");
+      const rotated = rotateKey(node.rotation, ORIGIN);
+      await committed;
+      const seq = await append(node);
+      proxy.release();
+      await rotated;
+      expect(await append(two)).toBe(seq + 1);
+      expect(await append(node)).toBe(seq + 2);
+      expect(keyOf(two)).toEqual(keyOf(node));
+      expect(keyOf(node).former).toHaveLength(1);
+      await node.close();
+    } finally {
+      await proxy.close();
+    }
   });
 
   test("is replaced by several nodes at once, one after the other", async () => {

@@ -34,7 +34,8 @@ export interface LedgerNodes {
   readonly database: TestDatabase;
   /** The workspaces `w1`, `w2` and so on. */
   readonly workspaces: { readonly id: number; readonly name: string }[];
-  open(config?: Partial<LedgerConfig>, clock?: Clock): Promise<LedgerNode>;
+  /** @param url the database's, or that of a proxy before it. Default: the database's. */
+  open(config?: Partial<LedgerConfig>, clock?: Clock, url?: string): Promise<LedgerNode>;
   close(): Promise<void>;
 }
 
@@ -47,8 +48,12 @@ export async function openLedgerNodes(): Promise<LedgerNodes> {
   await first.close();
   const opened = new Set<LedgerNode>();
 
-  async function open(config: Partial<LedgerConfig> = {}, clock: Clock = systemClock): Promise<LedgerNode> {
-    const db = await openPostgres({ url: database.url, seals: new RowSeals(SECRET) });
+  async function open(
+    config: Partial<LedgerConfig> = {},
+    clock: Clock = systemClock,
+    url = database.url,
+  ): Promise<LedgerNode> {
+    const db = await openPostgres({ url, seals: new RowSeals(SECRET) });
     const ids = createIds(clock, systemRandom);
     const log = silentLog;
     const nodes = await openNodes({

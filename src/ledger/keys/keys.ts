@@ -32,7 +32,7 @@ export interface LedgerKeys {
   sign(workspace: string, text: string): NoteSignature;
   /** Signs with the keys that the open transaction will have: if it changes the key, with both. See `TxId`. */
   signHead(origin: string, text: string, tx?: TxId): readonly NoteSignature[];
-  /** Whether one of the keys in force, which the open transaction may change, has signed the note under this name. */
+  /** Whether the key that signs the stored heads has signed the note under this name. */
   hasSigned(origin: string, note: Note): boolean;
   /** `keysDigest` of all keys as the open transaction will have them. */
   digestInTransaction(tx?: TxId): Uint8Array;
@@ -42,7 +42,11 @@ export interface LedgerKeys {
    * @throws StoreUnavailable if it is broken
    */
   reload(sql: Pick<Sql, "all" | "get">, workspaceId: number): Promise<void>;
-  /** Whether this is `keysDigest` of all keys before or after the open transaction. */
+  /**
+   * Whether this is `keysDigest` of the keys in force; while a lost key is being replaced, also of the keys before. Not of
+   * those that an open transaction will have: if another transaction reads them, the change was committed, and it must
+   * `reload` them, or it would sign with the former key.
+   */
   isDigest(digest: Uint8Array): boolean;
   /** `keysDigest` of the keys that were stored at the start. */
   readonly storedDigest: Uint8Array;
@@ -194,16 +198,16 @@ class NodeKeys implements LedgerKeys {
   }
 
   hasSigned(origin: string, { text, signatures }: Note): boolean {
-    const keys = this.#next ? [this.headKey, this.#next.publicKey] : [this.headKey];
     const message = Buffer.from(text);
     return signatures.some(
-      ({ name, signature }) => name === origin && keys.some((key) => isSignedBy(key, message, signature)),
+      ({ name, signature }) => name === origin && isSignedBy(this.headKey, message, signature),
     );
   }
 
   isDigest(digest: Uint8Array): boolean {
-    const known = this.#lost ? this.storedDigest : this.#digestInForce();
-    return isEqual(digest, known) || isEqual(digest, this.digestInTransaction());
+    return (
+      isEqual(digest, this.#digestInForce()) || (this.#lost !== null && isEqual(digest, this.storedDigest))
+    );
   }
 
   digestInTransaction(tx?: TxId): Uint8Array {

@@ -17,6 +17,12 @@ export interface TestProxy {
   readonly lost: Promise<void>;
   /** Lets the server receive what was held back. Resolves once it has ended that connection. */
   deliver(): Promise<void>;
+  /**
+   * The next connection that sends this text gets no answer from its next commit on, until `release` is called.
+   * @returns resolves when the server has committed
+   */
+  delayCommitAfter(text: string): Promise<void>;
+  release(): void;
   /** Ends all connections. */
   cut(): void;
   /** Until `resume`, nothing passes in either direction, and connections stay open. */
@@ -28,6 +34,14 @@ export interface TestProxy {
 interface Plan {
   readonly text: string;
   readonly loss: Loss;
+}
+
+/** The answers to a commit, and to what follows it, that a client is still waiting for. */
+interface Delay {
+  readonly text: string;
+  readonly bytes: Buffer[];
+  readonly committed: PromiseWithResolvers<void>;
+  link: Link | null;
 }
 
 interface Link {
@@ -43,6 +57,15 @@ export async function startProxy(url: string): Promise<TestProxy> {
   let lost = Promise.withResolvers<void>();
   let held: { readonly server: Socket; readonly bytes: Buffer[] } | null = null;
   let isSwallowing = false;
+  let delay: Delay | null = null;
+
+  /** @returns whether the answer is delayed */
+  function isDelayed(link: Link, bytes: Buffer): boolean {
+    if (delay?.link !== link || (delay.bytes.length === 0 && !bytes.includes("COMMIT"))) return false;
+    delay.bytes.push(bytes);
+    delay.committed.resolve();
+    return true;
+  }
 
   function lose(link: Link, bytes: Buffer, { text, loss }: Plan): void {
     plan = null;
@@ -76,9 +99,10 @@ export async function startProxy(url: string): Promise<TestProxy> {
       if (isSwallowing || link.isLost) return;
       if (plan && bytes.includes(plan.text)) lose(link, bytes, plan);
       else server.write(bytes);
+      if (delay?.link === null && bytes.includes(delay.text)) delay.link = link;
     });
     server.on("data", (bytes: Buffer) => {
-      if (!isSwallowing && !link.isLost) client.write(bytes);
+      if (!isSwallowing && !link.isLost && !isDelayed(link, bytes)) client.write(bytes);
     });
     for (const socket of [client, server]) socket.on("error", () => socket.destroy());
     client.on("close", () => {
@@ -109,6 +133,14 @@ export async function startProxy(url: string): Promise<TestProxy> {
       for (const each of bytes) server.write(each);
       server.end();
       await closed;
+    },
+    delayCommitAfter(text) {
+      delay = { text, bytes: [], committed: Promise.withResolvers<void>(), link: null };
+      return delay.committed.promise;
+    },
+    release() {
+      for (const bytes of delay?.bytes ?? []) delay?.link?.client.write(bytes);
+      delay = null;
     },
     cut() {
       for (const link of [...links]) end(link);
