@@ -15,6 +15,7 @@ import {
   type SigningKey,
   type SigningKeyStore,
 } from "./signing-key.ts";
+import { insertKey, replaceKey, storedKeys } from "./stored-keys.ts";
 import { firstUnproven } from "./vouching.ts";
 
 /**
@@ -375,20 +376,6 @@ function signWith(key: KeyObject, publicKey: Uint8Array, name: string, text: str
     keyId: keyIdOf(sha256, name, publicKey),
     signature: sign(null, Buffer.from(text), key),
   };
-}
-
-async function storedKeys(sql: Pick<Sql, "all">): Promise<Uint8Array[]> {
-  const rows = await sql.all<{ public_key: Uint8Array }>("SELECT public_key FROM ledger_keys ORDER BY id");
-  return rows.map(({ public_key }) => public_key);
-}
-
-function insertKey(tx: Tx, publicKey: Uint8Array, now: number): void {
-  tx.write("INSERT INTO ledger_keys (public_key, created_at) VALUES ($1, $2)", [publicKey, now]);
-}
-
-function replaceKey(tx: Tx, publicKey: Uint8Array, now: number): void {
-  tx.write("UPDATE ledger_keys SET retired_at = $1 WHERE retired_at IS NULL", [now]);
-  insertKey(tx, publicKey, now);
 }
 
 async function openInstance(db: Db, random: RandomSource): Promise<string> {
