@@ -9,19 +9,19 @@ export function coverageOf(size: number, covered: number): string {
 }
 
 /**
- * What the directory alone cannot prove, and what would prove it.
+ * What the store alone cannot prove, and what would prove it.
  * @param kept Number of entries covered by a checkpoint kept elsewhere. It covers no later entry.
  */
 export function uncheckedOf(trust: TrustAnchors, kept: number, isOneWorkspace: boolean): string[] {
   const unchecked = [
     kept === 0
-      ? "whether the directory was restored to an earlier state, or the ledger was rewritten with its key: only a checkpoint that was kept elsewhere shows that (--checkpoint)"
+      ? "whether an earlier state was restored, or the ledger was rewritten with its key: only a checkpoint that was kept elsewhere shows that (--checkpoint)"
       : `whether the ledger was truncated after entry ${counted(kept)}, or rewritten from there with its key: the checkpoints supplied cover no later entry; only a newer one that was kept elsewhere would (--checkpoint)`,
   ];
   if (trust.keys.length === 0) {
     unchecked.push(
       kept === 0
-        ? "whether the key in the directory is the ledger's own, or everything was signed with another key: only a key that was kept elsewhere shows that (--key)"
+        ? "whether the stored key is the ledger's own, or everything was signed with another key: only a key that was kept elsewhere shows that (--key)"
         : "whether the key that signed the checkpoints is the ledger's own: only a key that was kept elsewhere shows that (--key)",
     );
   }

@@ -337,7 +337,7 @@ class DirectoryExamination {
           "Key",
           trust.keys.length > 0
             ? key
-            : `${key} (taken from the directory itself: compare it with a copy that was kept elsewhere)`,
+            : `${key} (stored with the ledger: compare it with a copy that was kept elsewhere)`,
         );
       }
     }

@@ -149,7 +149,7 @@ export function compareKeys(
     if (name.startsWith(origins)) {
       report.tampered(
         "key_missing",
-        `The key supplied for ${name} is not in the data directory: the keys there were replaced, or the directory is older than the key.`,
+        `The key supplied for ${name} is not stored with the ledger: the stored keys were replaced, or are older than this one.`,
       );
     } else {
       report.undecided(

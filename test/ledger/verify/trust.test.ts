@@ -140,7 +140,7 @@ describe("what is supplied:", () => {
     ];
     expect(nothing.get("Vouched for")).toBe("all entries, by a signature");
     expect(nothing.get("Not checked")).toBe(
-      "whether the directory was restored to an earlier state, or the ledger was rewritten with its key: only a checkpoint that was kept elsewhere shows that (--checkpoint); whether the key in the directory is the ledger's own, or everything was signed with another key: only a key that was kept elsewhere shows that (--key)",
+      "whether an earlier state was restored, or the ledger was rewritten with its key: only a checkpoint that was kept elsewhere shows that (--checkpoint); whether the stored key is the ledger's own, or everything was signed with another key: only a key that was kept elsewhere shows that (--key)",
     );
     const sizes = parseCheckpoints(scene.checkpoints)
       .filter(({ checkpoint }) => checkpoint.origin === origin())
@@ -169,7 +169,7 @@ describe("what is supplied:", () => {
       const { ledgers } = await verify(copy.path, { checkpoints, key: scene.key });
       const facts = ledgers.find(({ workspace }) => workspace === "default")?.facts ?? [];
       expect(facts.find(({ label }) => label === "Not checked")?.value).toContain(
-        "whether the directory was restored to an earlier state",
+        "whether an earlier state was restored",
       );
     }
   });
@@ -178,7 +178,7 @@ describe("what is supplied:", () => {
     const keyIn = async (brought: Brought) =>
       (await verify(copy.path, brought)).ledgers[0]?.facts.find(({ label }) => label === "Key")?.value ?? "";
     expect(await keyIn({ key: scene.key })).toBe(scene.key);
-    expect(await keyIn({})).toContain("taken from the directory itself");
+    expect(await keyIn({})).toContain("stored with the ledger");
   });
 
   describe("only one workspace", () => {
