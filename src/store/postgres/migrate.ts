@@ -7,7 +7,15 @@ export interface Migration {
   /** What the migration adds to the schema, for people. */
   readonly name: string;
   readonly sql: string;
+  /**
+   * Programs that do not know this migration can use the schema after it, so they may also start while an upgrade rolls: it
+   * adds only tables, indexes, and columns that an INSERT may leave out. Default: they are refused.
+   */
+  readonly isAdditive?: boolean;
 }
+
+const ADD = "INSERT INTO gatehouse_schema (version, name, usable_from) VALUES ($1, $2, $3)";
+const NEWEST = "SELECT version, usable_from FROM gatehouse_schema ORDER BY version DESC LIMIT 1";
 
 /** The versions of a schema before and after an upgrade, which are the same if there was none. */
 export interface SchemaChange {
@@ -23,36 +31,37 @@ const LOCK_TIMEOUT = "55P03";
 const VERSION_TABLE = `CREATE TABLE IF NOT EXISTS gatehouse_schema (
   version BIGINT NOT NULL PRIMARY KEY,
   name TEXT COLLATE "C" NOT NULL,
+  usable_from BIGINT NOT NULL,
   applied_at TIMESTAMPTZ NOT NULL DEFAULT now()
 )`;
 
 /**
  * Upgrades a database to this program's version, in one transaction. Nodes that start at the same time wait for each
- * other.
+ * other. A database of a newer version that this program can use stays as it is.
  *
- * @throws OperatorError if the database belongs to a newer version or to another program
+ * @throws OperatorError if this program must not use the database
  */
 export async function migrate(
   connection: Pick<SingleConnection, "send">,
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<SchemaChange> {
   const to = migrations.length;
-  if ((await versionOf(connection, migrations)) === to) return { from: to, to };
+  const before = await stateOf(connection, migrations);
+  if (before.version >= to) return { from: before.version, to: before.version };
   await connection.send("BEGIN");
   try {
     await lock(connection);
-    const version = await versionOf(connection, migrations);
+    let { version, usableFrom } = await stateOf(connection, migrations);
+    const from = version;
     await connection.send(VERSION_TABLE);
-    for (const [index, { name, sql }] of migrations.entries()) {
-      if (index < version) continue;
+    for (const { name, sql, isAdditive = false } of migrations.slice(version)) {
       await connection.send(sql);
-      await connection.send("INSERT INTO gatehouse_schema (version, name) VALUES ($1, $2)", [
-        String(index + 1),
-        name,
-      ]);
+      version += 1;
+      if (!isAdditive) usableFrom = version;
+      await connection.send(ADD, [String(version), name, String(usableFrom)]);
     }
     await connection.send("COMMIT");
-    return { from: version, to };
+    return { from, to: version };
   } catch (error) {
     // If the connection is lost, the server rolls back by itself.
     if (!isConnectionLost(error)) await connection.send("ROLLBACK");
@@ -74,24 +83,40 @@ async function lock(connection: Pick<SingleConnection, "send">): Promise<void> {
   }
 }
 
-/** The version of the database. 0 if it is empty. @throws OperatorError if this program must not use it */
+/** The schema of a database. */
+interface SchemaState {
+  /** How many migrations it has had. 0 if it is empty. */
+  readonly version: number;
+  /** The oldest version whose programs can use it. */
+  readonly usableFrom: number;
+}
+
+/** The version of the database, which may be a newer one. 0 if it is empty. @throws OperatorError if this program must not use it */
 export async function versionOf(
   connection: Pick<SingleConnection, "send">,
   migrations: readonly Migration[],
 ): Promise<number> {
+  return (await stateOf(connection, migrations)).version;
+}
+
+/** @throws OperatorError if this program must not use it */
+async function stateOf(
+  connection: Pick<SingleConnection, "send">,
+  migrations: readonly Migration[],
+): Promise<SchemaState> {
   const found = await connection.send(
     "SELECT to_regclass('gatehouse_schema') IS NOT NULL AS known, EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = current_schema()) AS used",
   );
   if (found.rows[0]?.known !== 1) {
-    if (found.rows[0]?.used !== 1) return 0;
+    if (found.rows[0]?.used !== 1) return { version: 0, usableFrom: 0 };
     throw new OperatorError(
       "the database has tables, and is not a Gatehouse database",
       "create an empty database and name it in the store's URL",
     );
   }
-  const { rows } = await connection.send("SELECT COALESCE(MAX(version), 0) AS version FROM gatehouse_schema");
-  const version = Number(rows[0]?.version);
-  if (version <= migrations.length) return version;
+  const { rows } = await connection.send(NEWEST);
+  const [version, usableFrom] = [Number(rows[0]?.version ?? 0), Number(rows[0]?.usable_from ?? 0)];
+  if (usableFrom <= migrations.length) return { version, usableFrom };
   throw new OperatorError(
     `the database was upgraded by a newer Gatehouse (schema ${version}, this program supports up to ${migrations.length})`,
     "run the newer version, or restore a backup from before the upgrade",

@@ -69,12 +69,7 @@ export class WholeDatabase {
     const name = databaseName(url);
     const version = await schemaVersion(url);
     if (version === 0) throw new OperatorError(`the database ${name} is empty`, "correct its URL");
-    if (version < NEWEST_VERSION) {
-      throw new OperatorError(
-        `the database ${name} has the schema ${version}, and this program reads ${NEWEST_VERSION}`,
-        "upgrade it with `gatehouse store migrate`, or use the program that its servers run",
-      );
-    }
+    requireNewest(name, version);
     return WholeDatabase.#open(url);
   }
 
@@ -86,7 +81,8 @@ export class WholeDatabase {
   static async openTarget(url: string): Promise<WholeDatabase> {
     return WholeDatabase.#open(url, async (whole) => {
       if ((await schemaVersion(url)) > 0) await whole.#requireUnused();
-      await upgrade(url);
+      const { to } = await upgrade(url);
+      requireNewest(whole.name, to);
     });
   }
 
@@ -237,4 +233,13 @@ function sizeOf(row: CopiedRow): number {
 
 function lengthOf(value: SqlValue | undefined): number | undefined {
   return typeof value === "string" || value instanceof Uint8Array ? value.length : undefined;
+}
+
+/** @throws OperatorError if it is older or newer: the content of all tables has to be known */
+function requireNewest(name: string, version: number): void {
+  if (version === NEWEST_VERSION) return;
+  throw new OperatorError(
+    `the database ${name} has the schema ${version}, and this program reads ${NEWEST_VERSION}`,
+    "upgrade it with `gatehouse store migrate`, or use the program that its servers run",
+  );
 }

@@ -153,7 +153,9 @@ describe.skipIf(missingPostgres !== undefined)("with a database", () => {
     ]);
     const newer = await refusedBy(async (other) => {
       await desk.out(["token", "list", ...DATA], { ...env, GATEHOUSE_STORE: other.url });
-      await other.query("INSERT INTO gatehouse_schema (version, name) VALUES (999, 'later')");
+      await other.query(
+        "INSERT INTO gatehouse_schema (version, name, usable_from) VALUES (999, 'later', 999)",
+      );
     });
     expect(newer).toEqual([
       1,

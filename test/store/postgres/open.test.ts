@@ -6,6 +6,7 @@ import { TIMEOUTS } from "../../../src/store/postgres/limits.ts";
 import { type Migration, migrate } from "../../../src/store/postgres/migrate.ts";
 import { MIGRATIONS } from "../../../src/store/postgres/migrations/index.ts";
 import { openPostgres } from "../../../src/store/postgres/open.ts";
+import { WholeDatabase } from "../../../src/store/postgres/whole-database.ts";
 import { createDatabase, missingPostgres, type TestDatabase } from "../../support/postgres/database.ts";
 import { outcomes } from "../support.ts";
 
@@ -96,16 +97,40 @@ describe.skipIf(missingPostgres !== undefined)("a database", () => {
     await Promise.all(nodes.map((node) => node.close()));
   });
 
+  const ADDITIVE: Migration = {
+    name: "next",
+    sql: "CREATE TABLE added (id BIGINT); SELECT 1",
+    isAdditive: true,
+  };
+
   test("is upgraded by what it lacks", async () => {
-    const next = [...MIGRATIONS, { name: "next", sql: "CREATE TABLE added (id BIGINT); SELECT 1" }];
+    const next = [...MIGRATIONS, ADDITIVE];
     await upgrade(next);
     expect(await versions()).toHaveLength(MIGRATIONS.length + 1);
     await upgrade(next);
     expect(await versions()).toHaveLength(MIGRATIONS.length + 1);
   });
 
-  test("of a newer version is refused", async () => {
-    const [refused] = await outcomes([openPostgres({ url: database.url })]);
-    expect(refused).toContain("was upgraded by a newer Gatehouse");
+  test("of a newer version that only adds something can be opened, and stays as it is", async () => {
+    await (await openPostgres({ url: database.url })).close();
+    expect(await versions()).toHaveLength(MIGRATIONS.length + 1);
+  });
+
+  test("of a newer version that is not copied or verified: all of its tables have to be known", async () => {
+    for (const open of [WholeDatabase.openSource, WholeDatabase.openTarget]) {
+      await expect(open(database.url)).rejects.toThrow(
+        `has the schema ${MIGRATIONS.length + 1}, and this program`,
+      );
+    }
+  });
+
+  test("of a newer version that changes something is refused, also after another addition", async () => {
+    const changing: Migration = { name: "changing", sql: "DROP TABLE added" };
+    for (const more of [[changing], [changing, { ...ADDITIVE, name: "later" }]]) {
+      await upgrade([...MIGRATIONS, ADDITIVE, ...more]);
+      const [refused] = await outcomes([openPostgres({ url: database.url })]);
+      expect(refused).toContain("was upgraded by a newer Gatehouse");
+    }
+    await upgrade([...MIGRATIONS, ADDITIVE, changing]);
   });
 });
