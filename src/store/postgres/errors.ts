@@ -39,7 +39,8 @@ export function provesRollback(error: unknown): boolean {
   return error instanceof EngineError && !isConnectionLost(error) && !IMPAIRED.test(error.code ?? "");
 }
 
-function isConflict(error: unknown): boolean {
+/** Whether the server has ended the transaction in favour of another one. */
+export function isConflict(error: unknown): boolean {
   return error instanceof EngineError && CONFLICTS.includes(error.code ?? "");
 }
 

@@ -1,7 +1,8 @@
 import { OperatorError } from "../../base/errors.ts";
 import type { SingleConnection } from "./driver.ts";
-import { EngineError, isConnectionLost } from "./errors.ts";
+import { EngineError, isConflict, isConnectionLost } from "./errors.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
+import { repeat } from "./repeat.ts";
 
 export interface Migration {
   /** What the migration adds to the schema, for people. */
@@ -28,6 +29,13 @@ const LOCK = "5134477706721711443";
 /** Another node's upgrade may take this long. */
 const WAIT_SQL = "SET LOCAL lock_timeout = '60s'";
 const LOCK_TIMEOUT = "55P03";
+/**
+ * Servers that are running lock a row of this table first. So those that write wait here, and hold nothing that the upgrade
+ * needs. Otherwise each table that it changes could end in a deadlock.
+ */
+const PAUSE = "LOCK TABLE ledger_tails IN ACCESS EXCLUSIVE MODE";
+/** For how long it is tried again after conflicts with transactions that lock no such row. */
+const CONFLICTS_MS = 30_000;
 const VERSION_TABLE = `CREATE TABLE IF NOT EXISTS gatehouse_schema (
   version BIGINT NOT NULL PRIMARY KEY,
   name TEXT COLLATE "C" NOT NULL,
@@ -45,14 +53,21 @@ export async function migrate(
   connection: Pick<SingleConnection, "send">,
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<SchemaChange> {
-  const to = migrations.length;
   const before = await stateOf(connection, migrations);
-  if (before.version >= to) return { from: before.version, to: before.version };
+  if (before.version >= migrations.length) return { from: before.version, to: before.version };
+  return repeat({ limitMs: CONFLICTS_MS, mayRepeat: isConflict }, () => apply(connection, migrations));
+}
+
+async function apply(
+  connection: Pick<SingleConnection, "send">,
+  migrations: readonly Migration[],
+): Promise<SchemaChange> {
   await connection.send("BEGIN");
   try {
     await lock(connection);
     let { version, usableFrom } = await stateOf(connection, migrations);
     const from = version;
+    if (version > 0) await connection.send(PAUSE);
     await connection.send(VERSION_TABLE);
     for (const { name, sql, isAdditive = false } of migrations.slice(version)) {
       await connection.send(sql);
