@@ -2,6 +2,8 @@ import type { Log } from "../base/log.ts";
 import type { LedgerHeads } from "../ledger/heads/heads.ts";
 import { LedgerChanged } from "../ledger/ledger-changed.ts";
 import type { TreeHead } from "../ledger/proof/check.ts";
+import type { GrowingTree } from "../ledger/proof/tree.ts";
+import { appendedSince } from "../ledger/reading/appended.ts";
 import { blockOf, EvidenceReader } from "../ledger/reading/evidence.ts";
 import { type ParsedEntry, parsedEntry } from "../ledger/reading/parsed-entry.ts";
 import { TILE_WIDTH } from "../ledger/tiles.ts";
@@ -27,6 +29,11 @@ export interface LedgerHistoryParts {
 const STORE_AFTER = 4_096;
 /** A number of entries that takes more than a second to read. */
 const LONG = 250_000;
+/**
+ * As many entries are read at once. With other nodes, a history is read some times a second, and each time its last block
+ * used to be read again: 20 rows for each entry.
+ */
+const FEW = 4 * TILE_WIDTH;
 const MEANT =
   /"action":"(?:token\.|task\.dispatch"|response\.dispatch"|tool\.call|model\.call|model\.count")/;
 /** Calls that callers make outside of tasks: an intent, and an outcome that is missing if the process died. */
@@ -83,6 +90,8 @@ export class LedgerHistory {
   #stored = 0;
   /** Whether the stored history has been adopted, if it can be. */
   #hasReadNote = false;
+  /** The tree of the entries up to the last one that was read. Those that this process appended since are missing. */
+  #read: GrowingTree | null = null;
   /** The last read of entries, which run one after another. */
   #reading: Promise<void> = Promise.resolve();
 
@@ -116,7 +125,7 @@ export class LedgerHistory {
   }
 
   async #readTo(committed: TreeHead): Promise<void> {
-    if (committed.size <= this.#covered) return;
+    if (committed.size <= this.#covered || (await this.#readAppended(committed))) return;
     const { db, acceptChanged, log } = this.#parts;
     const reader = await EvidenceReader.open(db, this.#workspaceId, committed);
     if (!this.#hasReadNote && this.#covered === 0) await this.#readNote(reader);
@@ -130,9 +139,7 @@ export class LedgerHistory {
     while (this.#covered < reader.size) {
       const block = blockOf(this.#covered + 1);
       try {
-        for (const { seq, bytes } of await reader.block(block)) {
-          if (seq > this.#covered) this.take(seq, MEANT.test(bytes) ? historyEntry(bytes) : {});
-        }
+        for (const { seq, bytes } of await reader.block(block)) this.#takeStored(seq, bytes);
       } catch (error) {
         if (!acceptChanged || !(error instanceof LedgerChanged)) throw error;
         log.error("tokens that these entries revoked may be valid again", {
@@ -146,6 +153,22 @@ export class LedgerHistory {
         this.#covered = Math.min(reader.size, (block + 1) * TILE_WIDTH);
       }
     }
+    this.#read = reader.tree;
+  }
+
+  /** Reads what was appended since the last read. @returns false if it is much, or was changed */
+  async #readAppended(committed: TreeHead): Promise<boolean> {
+    const before = this.#read;
+    if (!before || committed.size - before.size > FEW) return false;
+    const appended = await appendedSince(this.#parts.db, this.#workspaceId, before, committed);
+    if (!appended) return false;
+    for (const { seq, bytes } of appended.entries) this.#takeStored(seq, bytes);
+    this.#read = appended.tree;
+    return true;
+  }
+
+  #takeStored(seq: number, bytes: string): void {
+    if (seq > this.#covered) this.take(seq, MEANT.test(bytes) ? historyEntry(bytes) : {});
   }
 
   /** Whether a token's row is older than its revocation, its last rotation or the last renewal. */

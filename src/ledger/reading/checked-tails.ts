@@ -1,9 +1,9 @@
 import { SharedWork } from "../../base/shared-work.ts";
 import type { Sql } from "../../store/db.ts";
-import { leafHash } from "../entry.ts";
 import type { TreeHead } from "../proof/check.ts";
-import { HASH_BYTES, isEqual } from "../proof/hash.ts";
+import { HASH_BYTES } from "../proof/hash.ts";
 import type { GrowingTree } from "../proof/tree.ts";
+import { appendedSince } from "./appended.ts";
 import { BITS_BYTES, BLOCK, type IndexedEntry, keysOf, mark } from "./block-index.ts";
 import { blockOf, EvidenceReader } from "./evidence.ts";
 import { parsedEntry } from "./parsed-entry.ts";
@@ -27,8 +27,6 @@ interface GrowingTail extends CheckedTail {
 
 /** Number of ledgers whose last block is kept: 8 KiB each plus their keys, half a megabyte at most. */
 const KEPT = 64;
-const ROWS =
-  "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
 
 /**
  * The last, incomplete blocks of ledgers, cached after they were checked. A later list reads and hashes only the
@@ -69,16 +67,10 @@ export class CheckedTails {
 
   /** Undefined if the entries since then do not lead to the signed root; the whole block is then read again. */
   async #grown(workspaceId: number, known: GrowingTail, signed: TreeHead): Promise<GrowingTail | undefined> {
-    const rows = await this.#db.all<StoredEntry>(ROWS, [workspaceId, known.tree.size, signed.size]);
-    const tree = known.tree.copy();
-    for (const { seq, leaf, bytes } of rows) {
-      const hash = leafHash(bytes);
-      if (seq !== tree.size + 1 || !isEqual(leaf, hash)) return undefined;
-      tree.append(hash);
-    }
-    if (tree.size !== signed.size || !isEqual(tree.root(), signed.root)) return undefined;
-    add(known, rows);
-    const tail = { ...known, tree };
+    const appended = await appendedSince(this.#db, workspaceId, known.tree, signed);
+    if (!appended) return undefined;
+    add(known, appended.entries);
+    const tail = { ...known, tree: appended.tree };
     this.#keep(workspaceId, tail);
     return tail;
   }

@@ -1,4 +1,5 @@
 /** The only file that knows the driver, the package `pg`. */
+import type { Writable } from "node:stream";
 import pg from "pg";
 import { type SqlValue, StoreUnavailable } from "../db.ts";
 import { EngineError, isConnectionLost, isStatementUnknown } from "./errors.ts";
@@ -262,6 +263,7 @@ async function send(
 ): Promise<Answer> {
   const values = [...params];
   try {
+    if (client instanceof pg.Client) gatherWrites(client.connection.stream);
     const name = mode.isPooled || CONTROL.test(sql) ? undefined : nameOf(sql);
     const { rows, rowCount, command } = await client.query<Row>(
       name === undefined ? { text: sql, values } : { name, text: sql, values },
@@ -272,6 +274,22 @@ async function send(
     if (isStatementUnknown(known)) mode.isPooled = true;
     throw known;
   }
+}
+
+const gathering = new WeakSet<Writable>();
+
+/**
+ * Sends all statements of this turn of the event loop at once. Written one by one, they were as many system calls, a
+ * third of a server's CPU, and each woke up the database's process.
+ */
+function gatherWrites(stream: Writable): void {
+  if (gathering.has(stream)) return;
+  gathering.add(stream);
+  stream.cork();
+  process.nextTick(() => {
+    gathering.delete(stream);
+    stream.uncork();
+  });
 }
 
 /** Statements that PostgreSQL does not need to prepare, and several statements in one text. */

@@ -178,8 +178,9 @@ export class Group {
     // Under the lock, each statement sees what other nodes committed before. Without one, a transaction that changes
     // what another one has changed since it began fails, and is repeated.
     const isolation = this.#workspaceIds.length > 0 ? "READ COMMITTED" : "REPEATABLE READ";
-    await session.begin(isolation, mode.isPooled ? transactionSettings(timeouts) : null);
-    const lockedTails = await lockTails(session, this.#workspaceIds);
+    const begun = session.begin(isolation, mode.isPooled ? transactionSettings(timeouts) : null);
+    // Sent along, to save a round trip: without a transaction, it would lock and write nothing.
+    const [lockedTails] = await Promise.all([lockTails(session, this.#workspaceIds, begun), begun]);
     const parts = { seals: this.#parts.seals, lockedTails };
     if (lockedTails.size > 0) await this.#runFirst(session, lockedTails);
     for (const job of jobs) {

@@ -11,17 +11,20 @@ const ADD =
  * workspace is the only one who appends to its ledger, on any node. MUST come before all writes of the transaction:
  * another order would deadlock with transactions that lock the tail first.
  *
+ * @param begun resolves once the transaction has begun
  * @returns the tails of those ledgers that have begun
  */
 export async function lockTails(
   session: Session,
   workspaceIds: readonly number[],
+  begun: Promise<void>,
 ): Promise<ReadonlyMap<number, LedgerTail>> {
   const tails = new Map<number, LedgerTail>();
   if (workspaceIds.length === 0) return tails;
   const ids = `{${workspaceIds.join(",")}}`;
   let { rows, count } = await session.send(LOCK, [ids]);
   if (count !== workspaceIds.length) {
+    await begun;
     await session.send(ADD, [ids]);
     ({ rows, count } = await session.send(LOCK, [ids]));
   }

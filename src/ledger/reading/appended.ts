@@ -1,0 +1,37 @@
+import type { Sql } from "../../store/db.ts";
+import { leafHash } from "../entry.ts";
+import type { TreeHead } from "../proof/check.ts";
+import { isEqual } from "../proof/hash.ts";
+import type { GrowingTree } from "../proof/tree.ts";
+import type { StoredEntry } from "./query.ts";
+
+/** The entries that lead from one tree to a later one. */
+export interface Appended {
+  readonly entries: readonly StoredEntry[];
+  /** The later tree. */
+  readonly tree: GrowingTree;
+}
+
+const ROWS =
+  "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
+
+/**
+ * Reads only the entries that were appended to a tree that was checked before.
+ * @returns undefined if they do not lead to the signed root; `EvidenceReader` then finds out what was changed
+ */
+export async function appendedSince(
+  sql: Pick<Sql, "all">,
+  workspaceId: number,
+  before: GrowingTree,
+  signed: TreeHead,
+): Promise<Appended | undefined> {
+  const entries = await sql.all<StoredEntry>(ROWS, [workspaceId, before.size, signed.size]);
+  const tree = before.copy();
+  for (const { seq, leaf, bytes } of entries) {
+    const hash = leafHash(bytes);
+    if (seq !== tree.size + 1 || !isEqual(leaf, hash)) return undefined;
+    tree.append(hash);
+  }
+  if (tree.size !== signed.size || !isEqual(tree.root(), signed.root)) return undefined;
+  return { entries, tree };
+}
