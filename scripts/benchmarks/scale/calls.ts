@@ -9,6 +9,8 @@ import { startPostgres } from "./postgres.ts";
 import { createWorkspaces } from "./workspaces.ts";
 
 const MANY = 8;
+/** Divided by the number of servers. */
+const QUEUES = 24;
 const SERVERS = [1, 2, 3] as const;
 /** Chosen so that each server gets the same number of connections of each workspace. */
 const CONNECTIONS = 48;
@@ -21,25 +23,32 @@ interface CallsRound extends Round {
 
 /** Calls of workspaces that have nothing to do with each other. */
 export function manyWorkspaces(workshop: Workshop): Promise<Figure[]> {
-  return measureCalls(workshop, { id: "scale.many", title: `${MANY} workspaces`, workspaces: MANY });
+  return measureCalls(workshop, { id: "scale.many", workspaces: () => MANY });
+}
+
+/**
+ * Each server has a queue for each workspace, and the calls of a queue share commits. With the same workspaces, more servers
+ * have more queues with fewer calls each. Here their number stays the same, so what servers cost by themselves is seen.
+ */
+export function sameQueues(workshop: Workshop): Promise<Figure[]> {
+  return measureCalls(workshop, { id: "scale.queues", workspaces: (servers) => QUEUES / servers });
 }
 
 /** Calls of one workspace, whose ledger is written by one transaction at a time on whatever server. */
 export function oneWorkspace(workshop: Workshop): Promise<Figure[]> {
-  return measureCalls(workshop, { id: "scale.one", title: "one workspace", workspaces: 1 });
+  return measureCalls(workshop, { id: "scale.one", workspaces: () => 1 });
 }
 
 interface Measured {
   readonly id: string;
-  readonly title: string;
-  readonly workspaces: number;
+  readonly workspaces: (servers: number) => number;
 }
 
 /**
  * One, two and three servers, each group with a database of its own in the same PostgreSQL, beside a server with a data
  * directory. All of them run at the same time; each round loads one of them.
  */
-async function measureCalls(workshop: Workshop, { id, title, workspaces }: Measured): Promise<Figure[]> {
+async function measureCalls(workshop: Workshop, { id, workspaces }: Measured): Promise<Figure[]> {
   const postgres = await startPostgres(workshop);
   const upstream = await workshop.upstream();
   // The tasks wait behind one for each server, whose model never answers.
@@ -49,7 +58,9 @@ async function measureCalls(workshop: Workshop, { id, title, workspaces }: Measu
     SERVERS.map((count) => Nodes.shared(workshop, postgres, Array<string>(count).fill(yaml))),
   );
   const all = [local, ...groups];
-  const tokens = await Promise.all(all.map(({ first }) => createWorkspaces(first, workspaces)));
+  const tokens = await Promise.all(
+    all.map(({ first, ports }) => createWorkspaces(first, workspaces(ports.length))),
+  );
 
   const figures: Figure[] = [];
   for (const kind of [READ, CALL_TOOL, DISPATCH]) {
@@ -68,15 +79,19 @@ async function measureCalls(workshop: Workshop, { id, title, workspaces }: Measu
     }
     const rounds = await alternate(contenders, workshop.rounds);
     for (const [index, count] of SERVERS.entries()) {
-      const servers = `${count} ${count === 1 ? "server" : "servers"}`;
+      const of = `${counted(workspaces(count), "workspace")}, ${counted(count, "server")}`;
       const pairs = rounds.map((round) => ({ baseline: round[0], gatehouse: round[index + 1] }));
-      figures.push(...figuresOf(`${id}.${kind.id}.${count}`, `${kind.label}, ${title}, ${servers}`, pairs));
+      figures.push(...figuresOf(`${id}.${kind.id}.${count}`, `${kind.label}, ${of}`, pairs));
     }
   }
   await Promise.all(all.map((nodes) => nodes.stop()));
   await upstream.stop();
   await postgres.remove();
   return figures;
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
 /** A list of requests for each connection, so that each server gets calls of each workspace. */
