@@ -84,11 +84,15 @@ export class Group {
     this.#workspaceIds = workspaceIds;
   }
 
-  /** @returns the outcomes of the jobs, in their order */
-  async commit(jobs: readonly Job[]): Promise<readonly Outcome[]> {
+  /**
+   * @param join called once the ledgers are locked: adds jobs that have arrived meanwhile to `jobs`. The lock may have been
+   *   another node's for a while.
+   * @returns the outcomes of the jobs, in their order
+   */
+  async commit(jobs: readonly Job[], join: () => void): Promise<readonly Outcome[]> {
     const known = new Map<Job, Outcome>();
     const done: OpenTx[] = [];
-    await this.#commitTogether(jobs, known, done);
+    await this.#commitTogether(jobs, join, known, done);
     for (const tx of done) tx.committed();
     let away: Outcome | null = null;
     for (const job of jobs) {
@@ -102,12 +106,18 @@ export class Group {
   }
 
   /** Sets the outcomes of all jobs if they can be committed together, else of those that threw by themselves. */
-  async #commitTogether(jobs: readonly Job[], known: Map<Job, Outcome>, done: OpenTx[]): Promise<void> {
+  async #commitTogether(
+    jobs: readonly Job[],
+    join: () => void,
+    known: Map<Job, Outcome>,
+    done: OpenTx[],
+  ): Promise<void> {
     for (let thrown = 0; thrown <= MOST_THROWN; thrown++) {
-      const left = jobs.filter((job) => !known.has(job));
-      if (left.length <= 1) return;
+      const isFirst = thrown === 0;
+      const left = isFirst ? jobs : jobs.filter((job) => !known.has(job));
+      if (left.length <= 1 && !isFirst) return;
       try {
-        const committed = await this.#repeat(left);
+        const committed = await this.#repeat(left, isFirst ? join : nobodyJoins);
         for (const [job, outcome] of committed.outcomes) known.set(job, outcome);
         done.push(...committed.opened);
         return;
@@ -119,6 +129,8 @@ export class Group {
         if (error instanceof LastWorkFailed || error instanceof StoreUnavailable || isAway(error)) {
           const outcome: Outcome = { ok: false, error: refusalOfAll(error) };
           for (const job of left) known.set(job, outcome);
+        } else if (left.length === 1) {
+          for (const job of left) known.set(job, { ok: false, error: refusalOf(error) });
         }
         return;
       }
@@ -128,7 +140,7 @@ export class Group {
   async #commitAlone(job: Job): Promise<Outcome> {
     let committed: Committed;
     try {
-      committed = await this.#repeat([job]);
+      committed = await this.#repeat([job], nobodyJoins);
     } catch (error) {
       if (error instanceof JobThrew) return { ok: false, error: refusalOf(error.error) };
       return { ok: false, error: error instanceof LastWorkFailed ? refusalOfAll(error) : refusalOf(error) };
@@ -137,10 +149,10 @@ export class Group {
     return outcomeOf(committed.outcomes, job);
   }
 
-  #repeat(jobs: readonly Job[]): Promise<Committed> {
+  #repeat(jobs: readonly Job[], join: () => void): Promise<Committed> {
     const limitMs = this.#parts.timeouts.retryMs;
     const mayRepeat = (error: unknown) => !(error instanceof OutcomeUnknown) && mayBeRepeated(causeOf(error));
-    return repeat({ limitMs, mayRepeat }, () => this.#attempt(jobs));
+    return repeat({ limitMs, mayRepeat }, () => this.#attempt(jobs, join));
   }
 
   /**
@@ -148,13 +160,13 @@ export class Group {
    * @throws JobThrew, LastWorkFailed, or the error of the first statement that failed. Then nothing is kept.
    * @throws OutcomeUnknown
    */
-  async #attempt(jobs: readonly Job[]): Promise<Committed> {
+  async #attempt(jobs: readonly Job[], join: () => void): Promise<Committed> {
     const { pool, marks } = this.#parts;
     const session = new Session(await pool.take());
     const mark = marks.next();
     const opened: OpenTx[] = [];
     try {
-      const outcomes = await this.#run(session, jobs, opened, mark);
+      const outcomes = await this.#run(session, jobs, join, opened, mark);
       mark.committed();
       session.release(true);
       return { outcomes, opened };
@@ -169,6 +181,7 @@ export class Group {
   async #run(
     session: Session,
     jobs: readonly Job[],
+    join: () => void,
     opened: OpenTx[],
     mark: Mark,
   ): Promise<Map<Job, Outcome>> {
@@ -183,6 +196,7 @@ export class Group {
     const [lockedTails] = await Promise.all([lockTails(session, this.#workspaceIds, begun), begun]);
     const parts = { seals: this.#parts.seals, lockedTails };
     if (lockedTails.size > 0) await this.#runFirst(session, lockedTails);
+    join();
     for (const job of jobs) {
       const tx = new OpenTx(session, { ...parts, ledgers: this.#workspaceIds, shared });
       opened.push(tx);
@@ -247,6 +261,8 @@ export class Group {
     }
   }
 }
+
+function nobodyJoins(): void {}
 
 /** @throws JobThrew if the job failed after it had written; the error of the first statement that failed */
 async function runJob(session: Session, job: Job, tx: OpenTx, isAlone: boolean): Promise<Outcome> {

@@ -15,8 +15,8 @@ interface Lane {
 }
 
 /**
- * One queue for each workspace. Transactions that arrive during one turn of the event loop, or while the last group of
- * their queue is being committed, are committed together. Queues run at the same time, but a queue has only one
+ * One queue for each workspace. Transactions that arrive while the last group of their queue is being committed, or while the
+ * next one waits for its lock, are committed together. Queues run at the same time, but a queue has only one
  * transaction open: more would wait for each other's lock in the database, each with a connection.
  */
 export class Lanes {
@@ -74,7 +74,9 @@ export class Lanes {
   async #run(key: string, { group, jobs }: Lane): Promise<void> {
     while (jobs.length > 0) {
       const next = jobs.splice(0, GROUP_LIMIT);
-      const outcomes = await group.commit(next);
+      const outcomes = await group.commit(next, () => {
+        next.push(...jobs.splice(0, GROUP_LIMIT - next.length));
+      });
       this.#size -= next.length;
       for (const [index, job] of next.entries()) {
         const outcome = outcomes[index];
