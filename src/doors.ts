@@ -199,7 +199,6 @@ export function openDoors(rooms: Rooms): Doors {
         tasksQueued: tasks.scheduler.waitingEverywhere(workspaceId),
         creditsThisMonth: await budgets.spentThisMonth(db, workspaceId),
       }),
-      limitsChanged: () => tasks.limitsChanged(),
       clock,
       endWork: (workspaceId) => endWorkspacesWork(work, workspaceId),
       endsWritten: (workspaceId) => endsWritten(workspaceId, null),

@@ -62,6 +62,7 @@ export function openSubscriptions(
     tokenCounts,
     tasks: signals,
   };
+  workspaces.settingsChanged.listen((workspaceId) => tasks.scheduler.limitsChanged(workspaceId));
   subscribeFeed(feed, sources);
   subscribeMetrics(metrics, sources);
   subscribeWebhook(announcements, sources);

@@ -249,11 +249,6 @@ export class TaskService {
     return this.#open.isEnding(taskId);
   }
 
-  /** Starts tasks that may start after a workspace's limits have changed. */
-  limitsChanged(): void {
-    this.scheduler.pump();
-  }
-
   /**
    * Ends a task that was cancelled while this node was cut off, and that another node has taken over since. The cancel was
    * answered, so it holds. Never rejects.

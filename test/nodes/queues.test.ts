@@ -77,6 +77,21 @@ describe.skipIf(missingPostgres !== undefined)("over two nodes", () => {
     held.open();
   });
 
+  test("a limit that is raised on one node lets tasks begin that wait on either", async () => {
+    const { both, upstream } = await startPair({ concurrent_tasks: 1, enforcement: "enforced" });
+    const held = gate();
+    upstream.script("a", () => ({ chunks: ["done"], gate: held.opened }));
+    for (const node of both) for (let count = 0; count < 3; count++) await dispatch(node, { agent: "plain" });
+    await until(() => upstream.requests.length === 1);
+    const limits = (change: object) => both[0].call("PATCH", "/v1/workspace", { body: { limits: change } });
+    expect((await limits({ concurrent_tasks: 3 })).status).toBe(200);
+    await until(() => upstream.requests.length === 3);
+    expect((await limits({ enforcement: "soft" })).status).toBe(200);
+    await until(() => upstream.requests.length === 6);
+    held.open();
+    await until(() => allSucceeded(both[1]));
+  });
+
   test("a queue is full once its tasks on all nodes are as many as it may have", async () => {
     const limits = { running_tasks_per_node: 1, queued_tasks: 3 };
     const { both, upstream } = await startPair(limits);

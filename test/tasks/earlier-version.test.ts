@@ -16,7 +16,7 @@ let stage: Stage;
 let copy: string;
 
 beforeEach(async () => {
-  stage = await startStage({ tiers: { 1: ["a"] } });
+  stage = await startStage({ isOnFiles: true, tiers: { 1: ["a"] } });
   await stage.gateway.agent("plain");
   copy = `${stage.gateway.dataDir}-earlier`;
 });
@@ -44,6 +44,7 @@ test("an open task runs after the upgrade, and a finished task can be continued"
   hold.open();
   stage.upstream.script("a", { chunks: ["done"] });
   const later = await startGateway({
+    isOnFiles: true,
     yaml: yamlOf(stage.upstream.url, { tiers: { 1: ["a"] } }),
     dataDir: copy,
   });

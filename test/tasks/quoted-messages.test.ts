@@ -25,7 +25,7 @@ setDefaultTimeout(60_000);
 let stage: Stage;
 
 beforeEach(async () => {
-  stage = await startStage({ tiers: { 1: ["a"] } });
+  stage = await startStage({ isOnFiles: true, tiers: { 1: ["a"] } });
   await stage.gateway.agent("finder");
 });
 afterEach(() => stage.stop());
@@ -109,7 +109,7 @@ test("texts of a chain that the store refused to erase are erased by the next st
   await remove(stage.gateway, id, "?payloads=true");
   expect(leftovers(dataDir, { THIRD })).not.toEqual([]);
   await stage.gateway.gateway.stop();
-  const again = await startStage({ tiers: { 1: ["a"] }, dataDir, upstream: stage.upstream });
+  const again = await startStage({ isOnFiles: true, tiers: { 1: ["a"] }, dataDir, upstream: stage.upstream });
   await until(() => leftovers(dataDir, { MARK, FIRST, SECOND, THIRD }).length === 0);
   for (const { id: task } of tasks) {
     expect((await again.gateway.call("GET", `/v1/tasks/${task}`)).body.output).toBeNull();

@@ -29,7 +29,7 @@ beforeEach(async () => {
   );
   yaml = yamlOf(upstream.url, { tiers: { 1: ["a"] } });
   directories = [directory()];
-  gateway = await startGateway({ yaml, dataDir: directories[0] ?? "" });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir: directories[0] ?? "" });
   await addConnector(gateway, "up", tools.url);
 });
 afterEach(async () => {
@@ -52,7 +52,7 @@ async function crash(change: string): Promise<void> {
   database.run(change);
   database.close();
   directories.push(next);
-  gateway = await startGateway({ yaml, dataDir: next });
+  gateway = await startGateway({ isOnFiles: true, yaml, dataDir: next });
 }
 
 async function ask(agent: string): Promise<{ id: string; approval: string }> {

@@ -48,13 +48,11 @@ export interface WorkspaceRouteParts {
   readonly ledger: Pick<Ledger, "begin">;
   readonly budgets: Pick<Budgets, "changed">;
   usage(workspaceId: number): Promise<WorkspaceUsage>;
-  /** Called after limits have changed. */
-  limitsChanged(): void;
 }
 
 export function workspaceRoutes(
   endpoints: EndpointContext,
-  { workspaces, budgets, usage, limitsChanged }: WorkspaceRouteParts,
+  { workspaces, budgets, usage }: WorkspaceRouteParts,
 ) {
   const tag = "Workspace";
   const view = async (workspace: Workspace) => viewWorkspace(workspace, await usage(workspace.id));
@@ -104,7 +102,6 @@ export function workspaceRoutes(
         await budgets.changed(tx, payer, { before, after: workspace.creditsPerMonth });
         return workspace;
       });
-      limitsChanged();
       return { status: 200, body: await view(changed) };
     },
   );

@@ -252,6 +252,12 @@ export class Scheduler {
     return true;
   }
 
+  /** Starts tasks that may start after a workspace's limits have changed. */
+  limitsChanged(workspaceId: number): void {
+    this.#others?.changed(workspaceId);
+    this.pump();
+  }
+
   /** Starts all tasks that may start. Called whenever a task arrives, a task ends or a limit changes. */
   pump(): void {
     while (!this.#stopped && !this.#isHeld && this.#slots.total < this.#parts.nodeCeiling) {

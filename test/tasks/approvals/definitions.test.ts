@@ -299,7 +299,7 @@ describe("after a restart", () => {
 });
 
 test("arguments presented twice are erased everywhere", async () => {
-  stage = await startApprovals();
+  stage = await startApprovals({}, { isOnFiles: true });
   const asked = await stage.ask();
   await swap();
   await approve(asked.path);

@@ -9,7 +9,9 @@ import { type ApprovalStage, startApprovals } from "./support.ts";
 let stage: ApprovalStage;
 let task: string;
 beforeEach(async () => {
-  stage = await startApprovals({}, {}, [{ name: "up__send", arguments: { to: "first-address" } }]);
+  stage = await startApprovals({}, { isOnFiles: true }, [
+    { name: "up__send", arguments: { to: "first-address" } },
+  ]);
   const asked = await stage.ask();
   task = asked.task;
   const body = { decision: "approve", reason: "their-reason", arguments: { to: "second-address" } };

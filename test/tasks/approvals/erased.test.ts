@@ -14,7 +14,7 @@ const ERASED: [number, string] = [409, "approval_erased"];
 let stage: ApprovalStage;
 let asked: Asked;
 beforeEach(async () => {
-  stage = await startApprovals();
+  stage = await startApprovals({}, { isOnFiles: true });
   asked = await stage.ask();
   const file = ownConnection(stage.gateway.dataDir);
   expect(file.run('DELETE FROM payloads WHERE body = \'{"to":"all"}\'').changes).toBe(1);

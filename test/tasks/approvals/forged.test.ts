@@ -57,7 +57,7 @@ const GO_ON = (task: string) => ["UPDATE tasks SET status = 'queued' WHERE id = 
 
 describe("a waiting call is not made, even if its row claims that it was approved:", () => {
   beforeEach(async () => {
-    stage = await startApprovals();
+    stage = await startApprovals({}, { isOnFiles: true });
   });
 
   test.each<
@@ -139,7 +139,7 @@ describe("a waiting call is not made, even if its row claims that it was approve
 });
 
 test("arguments that were not approved are not used, although an approval's row and the task's answer have them", async () => {
-  stage = await startApprovals({ approvals_required: 2 });
+  stage = await startApprovals({ approvals_required: 2 }, { isOnFiles: true });
   const [ann, bo] = [await person("Ann"), await person("Bo")];
   const asked = await stage.ask();
   expect(outcome(await approve(asked.path, {}, ann))).toEqual([200, "pending"]);
@@ -161,7 +161,7 @@ describe("two people must approve:", () => {
   let bo: string;
   let asked: Asked;
   beforeEach(async () => {
-    stage = await startApprovals({ approvals_required: 2 });
+    stage = await startApprovals({ approvals_required: 2 }, { isOnFiles: true });
     ann = await person("Ann");
     bo = await person("Bo");
     asked = await stage.ask();
@@ -217,7 +217,7 @@ describe("two people must approve:", () => {
 describe("an expiry", () => {
   const clock = new FakeClock();
   beforeEach(async () => {
-    stage = await startApprovals({}, { clock, more: "approvals: { expire_hours: 1 }" });
+    stage = await startApprovals({}, { isOnFiles: true, clock, more: "approvals: { expire_hours: 1 }" });
   });
 
   const expiries = async () => (await decisions()).filter(({ action }) => action === "oversight.expire");
@@ -257,7 +257,7 @@ describe("an expiry", () => {
 
 describe("a list of decisions", () => {
   beforeEach(async () => {
-    stage = await startApprovals();
+    stage = await startApprovals({}, { isOnFiles: true });
   });
 
   test.each([
@@ -319,7 +319,7 @@ test.each([
 ])(
   "no other text is erased with a call's arguments, although a row claims that they were %s there",
   async (_, forgery) => {
-    stage = await startApprovals();
+    stage = await startApprovals({}, { isOnFiles: true });
     const first = await stage.ask();
     await approve(first.path);
     await ended(stage.gateway, first.task);
@@ -342,7 +342,7 @@ test.each([
 );
 
 test("a call that was approved is made once, even if the store no longer knows of it", async () => {
-  stage = await startApprovals();
+  stage = await startApprovals({}, { isOnFiles: true });
   const [called, answer] = [gate(), gate()];
   stage.upstream.script("a", (request) => {
     const { messages } = request.body as unknown as { messages: { role: string }[] };

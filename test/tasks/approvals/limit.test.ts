@@ -9,7 +9,7 @@ setDefaultTimeout(60_000);
 
 let stage: ApprovalStage;
 beforeEach(async () => {
-  stage = await startApprovals();
+  stage = await startApprovals({}, { isOnFiles: true });
 });
 afterEach(() => stage.stop());
 

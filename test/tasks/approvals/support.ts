@@ -82,6 +82,7 @@ export async function startApprovals(
       const clock = settings.clock ? { clock: settings.clock } : {};
       const next = await startGateway({
         ...clock,
+        ...(settings.isOnFiles ? { isOnFiles: true } : {}),
         dataDir: gateway.dataDir,
         yaml: yamlOf(stage.upstream.url, settings),
       });
