@@ -1,6 +1,7 @@
 import { endOfQuoted } from "../../base/json-limits.ts";
 import { ownText } from "../../base/own-text.ts";
 import type { Db } from "../../store/db.ts";
+import { framesAfter } from "../events/frames.ts";
 import { findBlock, RESPONSE_EVENTS, readBlock } from "../events/store.ts";
 import type { TaskSignals } from "../signals.ts";
 import type { QuotedDocument } from "./find-quotes.ts";
@@ -14,6 +15,7 @@ export interface QuotingEventsParts {
 
 /** How many ids of responses are read at once. */
 const IDS_AT_ONCE = 64;
+const NOTHING = new Uint8Array();
 
 /**
  * Erases the stored events of responses that quote a document. The events are searched themselves, because an attempt
@@ -94,7 +96,7 @@ export class QuotingEvents {
       if (!block) return false;
       if (hasEnded && isErased(block)) return true;
       const frames = block.frames ?? (await readBlock(db, workspaceId, id, block.firstId, RESPONSE_EVENTS));
-      if (text.hasFound(Buffer.from(frames ?? []))) return true;
+      if (text.hasFound(Buffer.from(framesAfter(frames ?? NOTHING, after)))) return true;
       after = block.lastId;
     }
     return false;

@@ -40,7 +40,22 @@ export function saveEvents(
   }
 }
 
-/** Finds the next block that contains an event above `after`. Blocks do not overlap, so earlier ones are not visited. */
+/**
+ * In a shared store, events may be stored twice: early, for readers on other nodes, and at the end of their step. So a block may
+ * begin within another one. As one early store is under way at a time, fewer blocks than this begin within one.
+ */
+const OVERLAPPING = 4;
+
+/** SQL for the highest id of the stored events; NULL if there are none. `workspaceId` and `ownerId` are SQL. */
+export function lastEventSql({ table, owner }: EventTable, workspaceId: string, ownerId: string): string {
+  return `(SELECT MAX(l.last_id) FROM (SELECT last_id FROM ${table} WHERE workspace_id = ${workspaceId} AND ${owner} = ${ownerId}
+    ORDER BY first_id DESC LIMIT ${OVERLAPPING}) AS l)`;
+}
+
+/**
+ * Finds the next block that contains an event above `after`. It may begin with events that an earlier block contained as
+ * well. Only a few blocks before it are visited.
+ */
 export async function findBlock(
   db: Db,
   workspaceId: number,
@@ -52,8 +67,9 @@ export async function findBlock(
     `SELECT first_id AS "firstId", last_id AS "lastId", octet_length(frames) AS length,
        CASE WHEN octet_length(frames) <= $4 THEN frames END AS frames FROM ${table}
      WHERE workspace_id = $1 AND ${owner} = $2 AND last_id > $3 AND first_id >= (
-       SELECT COALESCE(MAX(first_id), 0) FROM ${table}
-       WHERE workspace_id = $1 AND ${owner} = $2 AND first_id <= $3 + 1)
+       SELECT COALESCE(MIN(l.first_id), 0) FROM (SELECT first_id FROM ${table}
+         WHERE workspace_id = $1 AND ${owner} = $2 AND first_id <= $3 + 1
+         ORDER BY first_id DESC LIMIT ${OVERLAPPING}) AS l)
      ORDER BY first_id LIMIT 1`,
     [workspaceId, ownerId, after, BLOCK_BYTES],
   );

@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../store/db.ts";
 import { mayStoreEvents } from "../../../tasks/erasure/response-events.ts";
-import { encodeNamed } from "../../../tasks/events/frames.ts";
+import { encodeNamed, framesAfter } from "../../../tasks/events/frames.ts";
 import type { EventLog } from "../../../tasks/events/log.ts";
 import { findBlock, RESPONSE_EVENTS, readBlock, saveEvents } from "../../../tasks/events/store.ts";
 import { field, isMembers, type Members, parsedOrNothing } from "../../json.ts";
@@ -175,6 +175,8 @@ export async function nextAttemptsEvent(
   return (await lastStoredEvent(db, workspaceId, id)) + unsaved + 1;
 }
 
+const NOTHING = new Uint8Array();
+
 /** The output items of earlier attempts, as their stored events have them. */
 export interface EarlierItems {
   readonly count: number;
@@ -189,7 +191,7 @@ export async function earlierItems(db: Db, workspaceId: number, id: string): Pro
     const block = await findBlock(db, workspaceId, id, after, RESPONSE_EVENTS);
     if (!block) return { count, unfinished };
     const frames = block.frames ?? (await readBlock(db, workspaceId, id, block.firstId, RESPONSE_EVENTS));
-    for (const event of eventsIn(Buffer.from(frames ?? []))) {
+    for (const event of eventsIn(Buffer.from(framesAfter(frames ?? NOTHING, after)))) {
       const { name, data } = readEvent(event);
       if (name !== ITEM_ADDED && name !== ITEM_DONE) continue;
       const value = parsedOrNothing(data);

@@ -5,7 +5,7 @@ import { type Db, StoreUnavailable, type Tx } from "../../../store/db.ts";
 import type { EventLog } from "../log.ts";
 import type { EventsOwner, RelayedLogs } from "../relay.ts";
 import { type EventTable, saveEvents } from "../store.ts";
-import { type EarlyBlock, extendBlock, mayStoreEarly } from "./rows.ts";
+import { type EarlyBlock, extendBlock, lastEvent, mayStoreEarly } from "./rows.ts";
 
 /** The shortest time between two stores of one task's events. */
 const APART_MS = 50;
@@ -43,8 +43,8 @@ export interface EarlyStoringParts {
 /**
  * Stores the events of tasks that run here while readers on other nodes follow them, instead of only at the end of each
  * step. The transaction at the end of the step may store the same events at the same time. The two never wait
- * for each other in a circle, because this one locks nothing else, and whichever comes second finds the block of the
- * first and leaves the longer one.
+ * for each other in a circle, because this one locks nothing else. Blocks that begin with the same event become one, and readers
+ * expect that others overlap.
  */
 export class EarlyStoring {
   readonly #parts: EarlyStoringParts;
@@ -136,7 +136,9 @@ export class EarlyStoring {
       block !== null &&
       next?.firstId === block.firstId &&
       (await extendBlock(tx, table, followed, block, next));
-    if (!isExtended) saveEvents(tx, followed.workspaceId, followed.id, from + 1, frames, table);
+    // The end of the step may have stored them by now, in a block that begins earlier.
+    if (!isExtended && (await lastEvent(tx, table, followed)) < lastId)
+      saveEvents(tx, followed.workspaceId, followed.id, from + 1, frames, table);
     tx.onCommit(() => {
       followed.block = next;
       log.saved(lastId);

@@ -2,7 +2,7 @@ import { inListSql, listsOf } from "../../../store/common-sql.ts";
 import type { Db, Tx } from "../../../store/db.ts";
 import { mayStoreEvents } from "../../erasure/response-events.ts";
 import type { EventsOwner } from "../relay.ts";
-import { type EventTable, TASK_EVENTS } from "../store.ts";
+import { type EventTable, lastEventSql, TASK_EVENTS } from "../store.ts";
 
 /** How far the events of a task or response are stored. */
 export interface StoredState {
@@ -12,11 +12,6 @@ export interface StoredState {
   /** Whether it has ended, so that nothing more will be stored. */
   readonly isOver: number | boolean;
 }
-
-/** The id of the last event of the row `o`. Blocks of events are in the order of their ids. */
-const lastOf = ({ table, owner }: EventTable) =>
-  `COALESCE((SELECT e.last_id FROM ${table} e WHERE e.workspace_id = o.workspace_id AND e.${owner} = o.id
-     ORDER BY e.first_id DESC LIMIT 1), 0)`;
 
 /**
  * Reads in one statement whether these have ended and how far their events are stored: the end and the last events are
@@ -33,7 +28,7 @@ export async function storedStates(
   const found: StoredState[] = [];
   for (const list of listsOf(ids)) {
     const rows = await db.all<StoredState>(
-      `SELECT o.id, ${isOver} AS "isOver", ${lastOf(table)} AS "upTo" FROM ${owners} o
+      `SELECT o.id, ${isOver} AS "isOver", COALESCE(${lastEventSql(table, "o.workspace_id", "o.id")}, 0) AS "upTo" FROM ${owners} o
        WHERE o.workspace_id = $1 AND ${inListSql("o.id", 2)}`,
       [workspaceId, ...list],
     );
@@ -91,13 +86,14 @@ export async function extendBlock(
   return changed === 1;
 }
 
-/** The id of the last stored event of a task; 1, the derived event, if there is none. */
-export async function lastTaskEvent(tx: Tx, { workspaceId, id }: EventsOwner): Promise<number> {
-  const row = await tx.get<{ last: number }>(
-    `SELECT last_id AS last FROM task_events WHERE workspace_id = $1 AND task_id = $2 ORDER BY first_id DESC LIMIT 1`,
-    [workspaceId, id],
-  );
-  return row?.last ?? 1;
+/** The id of the last stored event; 1, the derived event, if there is none. */
+export async function lastEvent(
+  tx: Tx,
+  table: EventTable,
+  { workspaceId, id }: EventsOwner,
+): Promise<number> {
+  const sql = `SELECT ${lastEventSql(table, "$1", "$2")} AS last`;
+  return (await tx.get<{ last: number | null }>(sql, [workspaceId, id]))?.last ?? 1;
 }
 
 /** Lowers the ceiling of a task that rests to its last event, which is stored. */

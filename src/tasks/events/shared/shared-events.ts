@@ -7,7 +7,7 @@ import type { EventRelay, EventsOwner, RelayedLogs, RemoteEvents } from "../rela
 import { type EventTable, TASK_EVENTS } from "../store.ts";
 import { EarlyStoring } from "./early-storing.ts";
 import { Following } from "./following.ts";
-import { lastTaskEvent, setEventCeiling } from "./rows.ts";
+import { lastEvent, setEventCeiling } from "./rows.ts";
 
 /** Ids in one message: they are at most 32 bytes long. */
 const IDS_PER_MESSAGE = 100;
@@ -71,7 +71,7 @@ export class SharedEvents implements EventRelay {
   }
 
   async nextId(tx: Tx, owner: EventsOwner): Promise<number> {
-    return (await lastTaskEvent(tx, owner)) + 1;
+    return (await lastEvent(tx, TASK_EVENTS, owner)) + 1;
   }
 
   stored(owner: EventsOwner, upTo: number): void {
