@@ -29,7 +29,7 @@ import { runs } from "./run/runs.ts";
 import { statements } from "./run/statements.ts";
 import { syncs } from "./run/syncs.ts";
 import { writes } from "./run/writes.ts";
-import { manyWorkspaces, oneWorkspace, sameQueues } from "./scale/calls.ts";
+import { fixedQueues, manyWorkspaces, oneWorkspace } from "./scale/calls.ts";
 import { latency } from "./scale/latency.ts";
 import { streams } from "./scale/streams.ts";
 import { idleMemory, starts } from "./start/starts.ts";
@@ -108,7 +108,7 @@ export const AREAS: Readonly<Record<string, Readonly<Record<string, Scenario>>>>
   },
   scale: {
     "calls of eight workspaces": manyWorkspaces,
-    "calls of as many queues": sameQueues,
+    "calls with a fixed number of queues": fixedQueues,
     "calls of one workspace": oneWorkspace,
     "latency beside a data directory": latency,
     "streams read on another server": streams,

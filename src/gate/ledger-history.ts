@@ -30,10 +30,10 @@ const STORE_AFTER = 4_096;
 /** A number of entries that takes more than a second to read. */
 const LONG = 250_000;
 /**
- * As many entries are read at once. With other nodes, a history is read some times a second, and each time its last block
- * used to be read again: 20 rows for each entry.
+ * At most this many new entries are read by themselves, without the block that they are in. With other nodes, a history is
+ * read several times a second, and used to read its last block each time: 20 rows for each entry.
  */
-const FEW = 4 * TILE_WIDTH;
+const FEW = TILE_WIDTH;
 const MEANT =
   /"action":"(?:token\.|task\.dispatch"|response\.dispatch"|tool\.call|model\.call|model\.count")/;
 /** Calls that callers make outside of tasks: an intent, and an outcome that is missing if the process died. */
@@ -91,7 +91,7 @@ export class LedgerHistory {
   /** Whether the stored history has been adopted, if it can be. */
   #hasReadNote = false;
   /** The tree of the entries up to the last one that was read. Those that this process appended since are missing. */
-  #read: GrowingTree | null = null;
+  #checkedTree: GrowingTree | null = null;
   /** The last read of entries, which run one after another. */
   #reading: Promise<void> = Promise.resolve();
 
@@ -153,17 +153,17 @@ export class LedgerHistory {
         this.#covered = Math.min(reader.size, (block + 1) * TILE_WIDTH);
       }
     }
-    this.#read = reader.tree;
+    this.#checkedTree = reader.tree;
   }
 
-  /** Reads what was appended since the last read. @returns false if it is much, or was changed */
+  /** Reads what was appended since the last read. @returns false if there are too many new entries, or one was changed */
   async #readAppended(committed: TreeHead): Promise<boolean> {
-    const before = this.#read;
+    const before = this.#checkedTree;
     if (!before || committed.size - before.size > FEW) return false;
     const appended = await appendedSince(this.#parts.db, this.#workspaceId, before, committed);
     if (!appended) return false;
     for (const { seq, bytes } of appended.entries) this.#takeStored(seq, bytes);
-    this.#read = appended.tree;
+    this.#checkedTree = appended.tree;
     return true;
   }
 

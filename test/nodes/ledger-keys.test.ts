@@ -58,7 +58,7 @@ describe.skipIf(missingPostgres !== undefined)("a key that is replaced", () => {
     expect(await append(third)).toBeGreaterThan(100);
   });
 
-  test("signs what its own node appends before it knows that the key is replaced", async () => {
+  test("signs a node's own entries before that node learns that its rotation has committed", async () => {
     const proxy = await startProxy(bench.database.url);
     try {
       const node = await bench.open({}, systemClock, proxy.url);

@@ -1,4 +1,4 @@
-/** Gatehouse as the next version may be: its schema has a migration more, which adds to tables that are in constant use. */
+/** Gatehouse as the next version may be: its schema has one more migration, which adds to tables that are in constant use. */
 import type { Migration } from "../../src/store/postgres/migrate.ts";
 import { MIGRATIONS } from "../../src/store/postgres/migrations/index.ts";
 

@@ -30,7 +30,7 @@ export function manyWorkspaces(workshop: Workshop): Promise<Figure[]> {
  * Each server has a queue for each workspace, and the calls of a queue share commits. With the same workspaces, more servers
  * have more queues with fewer calls each. Here their number stays the same, so what servers cost by themselves is seen.
  */
-export function sameQueues(workshop: Workshop): Promise<Figure[]> {
+export function fixedQueues(workshop: Workshop): Promise<Figure[]> {
   return measureCalls(workshop, { id: "scale.queues", workspaces: (servers) => QUEUES / servers });
 }
 

@@ -104,7 +104,7 @@ export async function soakNodes(run: NodesRun): Promise<NodesEvidence> {
   const probing = probeStops({ cluster, world, probes, mustHoldMs: STOP_GRACE_MS * patience }, () => isOver);
   for (let round = 1; performance.now() < until; round++) {
     faults.round = round;
-    resumeAgain(world);
+    expectLateStops(world);
     live(world, life, tasksARound);
     await Bun.sleep(LIFE_MS);
     life.end();
@@ -117,7 +117,7 @@ export async function soakNodes(run: NodesRun): Promise<NodesEvidence> {
   await probing;
   while (cluster.isDisturbed || cluster.nodes.some((node) => node.isDisturbed)) await Bun.sleep(200);
   faults.round = null;
-  resumeAgain(world);
+  expectLateStops(world);
   const left = await finish(world, life);
   life.end();
   await Promise.all(working);
@@ -135,10 +135,10 @@ export async function soakNodes(run: NodesRun): Promise<NodesEvidence> {
 }
 
 /**
- * A stop that one server has answered while it could not reach the database is stored once it can, even if another server
- * has resumed the workspace by then.
+ * Lets the workspace be resumed once more: a stop that one server has answered while it could not reach the database is stored
+ * once it can, even if another server has resumed the workspace by then.
  */
-function resumeAgain({ stops }: World): void {
+function expectLateStops({ stops }: World): void {
   stops.mayHold = stops.asked > 0;
 }
 

@@ -11,7 +11,7 @@ export function insertKey(tx: Tx, publicKey: Uint8Array, now: number): void {
   tx.write("INSERT INTO ledger_keys (public_key, created_at) VALUES ($1, $2)", [publicKey, now]);
 }
 
-/** Puts a key in force in place of the one that is. @param now milliseconds since 1970 */
+/** Retires the key in force, and inserts its successor. @param now milliseconds since 1970 */
 export function replaceKey(tx: Tx, publicKey: Uint8Array, now: number): void {
   tx.write("UPDATE ledger_keys SET retired_at = $1 WHERE retired_at IS NULL", [now]);
   insertKey(tx, publicKey, now);

@@ -44,6 +44,15 @@ export function isConflict(error: unknown): boolean {
   return error instanceof EngineError && CONFLICTS.includes(error.code ?? "");
 }
 
+export function isLockTimeout(error: unknown): boolean {
+  return error instanceof EngineError && error.code === LOCK_TIMEOUT;
+}
+
+/** Whether the statement has waited for as long as anybody may wait. */
+export function hasWaited(error: unknown): boolean {
+  return isLockTimeout(error) || (error instanceof EngineError && error.code === STATEMENT_TIMEOUT);
+}
+
 export function isStatementUnknown(error: unknown): boolean {
   return error instanceof EngineError && UNKNOWN_STATEMENTS.includes(error.code ?? "");
 }

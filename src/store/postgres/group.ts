@@ -4,6 +4,7 @@ import type { CommitMarks, Mark } from "./commit-marks.ts";
 import { type Mode, type Pool, transactionSettings } from "./driver.ts";
 import {
   EngineError,
+  hasWaited,
   isAway,
   isUnavailable,
   mayBeRepeated,
@@ -85,8 +86,8 @@ export class Group {
   }
 
   /**
-   * @param join called once the ledgers are locked: adds jobs that have arrived meanwhile to `jobs`. The lock may have been
-   *   another node's for a while.
+   * @param join called once the ledgers are locked: adds to `jobs` those that arrived while it waited, perhaps for another
+   *   node's transaction
    * @returns the outcomes of the jobs, in their order
    */
   async commit(jobs: readonly Job[], join: () => void): Promise<readonly Outcome[]> {
@@ -117,7 +118,7 @@ export class Group {
       const left = isFirst ? jobs : jobs.filter((job) => !known.has(job));
       if (left.length <= 1 && !isFirst) return;
       try {
-        const committed = await this.#repeat(left, isFirst ? join : nobodyJoins);
+        const committed = await this.#repeat(left, isFirst ? join : joinNothing);
         for (const [job, outcome] of committed.outcomes) known.set(job, outcome);
         done.push(...committed.opened);
         return;
@@ -126,7 +127,9 @@ export class Group {
           known.set(error.job, { ok: false, error: refusalOf(error.error) });
           continue;
         }
-        if (error instanceof LastWorkFailed || error instanceof StoreUnavailable || isAway(error)) {
+        const isRefused = error instanceof LastWorkFailed || error instanceof StoreUnavailable;
+        // Each of them would wait as long by itself.
+        if (isRefused || isAway(error) || hasWaited(error)) {
           const outcome: Outcome = { ok: false, error: refusalOfAll(error) };
           for (const job of left) known.set(job, outcome);
         } else if (left.length === 1) {
@@ -140,7 +143,7 @@ export class Group {
   async #commitAlone(job: Job): Promise<Outcome> {
     let committed: Committed;
     try {
-      committed = await this.#repeat([job], nobodyJoins);
+      committed = await this.#repeat([job], joinNothing);
     } catch (error) {
       if (error instanceof JobThrew) return { ok: false, error: refusalOf(error.error) };
       return { ok: false, error: error instanceof LastWorkFailed ? refusalOfAll(error) : refusalOf(error) };
@@ -152,7 +155,10 @@ export class Group {
   #repeat(jobs: readonly Job[], join: () => void): Promise<Committed> {
     const limitMs = this.#parts.timeouts.retryMs;
     const mayRepeat = (error: unknown) => !(error instanceof OutcomeUnknown) && mayBeRepeated(causeOf(error));
-    return repeat({ limitMs, mayRepeat }, () => this.#attempt(jobs, join));
+    // Those that joined a later attempt would have none of their own left.
+    return repeat({ limitMs, mayRepeat }, (attempt) =>
+      this.#attempt(jobs, attempt === 1 ? join : joinNothing),
+    );
   }
 
   /**
@@ -196,7 +202,8 @@ export class Group {
     const [lockedTails] = await Promise.all([lockTails(session, this.#workspaceIds, begun), begun]);
     const parts = { seals: this.#parts.seals, lockedTails };
     if (lockedTails.size > 0) await this.#runFirst(session, lockedTails);
-    join();
+    // Without a lock, the transaction may see the state of before those that arrive now.
+    if (this.#workspaceIds.length > 0) join();
     for (const job of jobs) {
       const tx = new OpenTx(session, { ...parts, ledgers: this.#workspaceIds, shared });
       opened.push(tx);
@@ -262,7 +269,7 @@ export class Group {
   }
 }
 
-function nobodyJoins(): void {}
+function joinNothing(): void {}
 
 /** @throws JobThrew if the job failed after it had written; the error of the first statement that failed */
 async function runJob(session: Session, job: Job, tx: OpenTx, isAlone: boolean): Promise<Outcome> {

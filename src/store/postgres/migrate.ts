@@ -1,8 +1,8 @@
 import { OperatorError } from "../../base/errors.ts";
 import type { SingleConnection } from "./driver.ts";
-import { EngineError, isConflict, isConnectionLost } from "./errors.ts";
+import { isConflict, isConnectionLost, isLockTimeout } from "./errors.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
-import { repeat } from "./repeat.ts";
+import { type RepeatOptions, repeat } from "./repeat.ts";
 
 export interface Migration {
   /** What the migration adds to the schema, for people. */
@@ -10,7 +10,7 @@ export interface Migration {
   readonly sql: string;
   /**
    * Programs that do not know this migration can use the schema after it, so they may also start while an upgrade rolls: it
-   * adds only tables, indexes, and columns that an INSERT may leave out. Default: they are refused.
+   * adds only tables, columns that an INSERT may leave out, and indexes that are not unique. Default: they are refused.
    */
   readonly isAdditive?: boolean;
 }
@@ -26,16 +26,18 @@ export interface SchemaChange {
 
 /** "GATEHOUS" in ASCII, as a number: the advisory lock of upgrades. */
 const LOCK = "5134477706721711443";
-/** Another node's upgrade may take this long. */
-const WAIT_SQL = "SET LOCAL lock_timeout = '60s'";
-const LOCK_TIMEOUT = "55P03";
+/** Another node's upgrade may take this long. A node that is frozen during its own loses it. */
+const WAIT_SQL = "SET LOCAL lock_timeout = '60s'; SET LOCAL idle_in_transaction_session_timeout = '3s'";
 /**
  * Servers that are running lock a row of this table first. So those that write wait here, and hold nothing that the upgrade
  * needs. Otherwise each table that it changes could end in a deadlock.
  */
-const PAUSE = "LOCK TABLE ledger_tails IN ACCESS EXCLUSIVE MODE";
-/** For how long it is tried again after conflicts with transactions that lock no such row. */
-const CONFLICTS_MS = 30_000;
+const PAUSE = "SET LOCAL lock_timeout = '2s'; LOCK TABLE ledger_tails IN ACCESS EXCLUSIVE MODE";
+/**
+ * Whoever reads a table for long, such as a backup, keeps the upgrade waiting, and the upgrade would keep the servers waiting. So it
+ * gives up after 2 seconds, lets them go on, and tries again, as it does after conflicts.
+ */
+const ATTEMPTS: Omit<RepeatOptions, "mayRepeat"> = { limitMs: 60_000, mostAttempts: 60 };
 const VERSION_TABLE = `CREATE TABLE IF NOT EXISTS gatehouse_schema (
   version BIGINT NOT NULL PRIMARY KEY,
   name TEXT COLLATE "C" NOT NULL,
@@ -55,7 +57,19 @@ export async function migrate(
 ): Promise<SchemaChange> {
   const before = await stateOf(connection, migrations);
   if (before.version >= migrations.length) return { from: before.version, to: before.version };
-  return repeat({ limitMs: CONFLICTS_MS, mayRepeat: isConflict }, () => apply(connection, migrations));
+  try {
+    return await repeat({ ...ATTEMPTS, mayRepeat: isInTheWay }, () => apply(connection, migrations));
+  } catch (error) {
+    if (!isInTheWay(error)) throw error;
+    throw new OperatorError(
+      "the database's schema cannot be upgraded while something reads or changes its tables for long",
+      "wait for backups and other long transactions to end, then try again",
+    );
+  }
+}
+
+function isInTheWay(error: unknown): boolean {
+  return isConflict(error) || isLockTimeout(error);
 }
 
 async function apply(
@@ -90,7 +104,7 @@ async function lock(connection: Pick<SingleConnection, "send">): Promise<void> {
   try {
     await connection.send(`SELECT pg_advisory_xact_lock(${LOCK})`);
   } catch (error) {
-    if (!(error instanceof EngineError && error.code === LOCK_TIMEOUT)) throw error;
+    if (!isLockTimeout(error)) throw error;
     throw new OperatorError(
       "another node has been upgrading the database for more than a minute",
       "wait for that node, or stop it, then start again",
@@ -100,7 +114,7 @@ async function lock(connection: Pick<SingleConnection, "send">): Promise<void> {
 
 /** The schema of a database. */
 interface SchemaState {
-  /** How many migrations it has had. 0 if it is empty. */
+  /** The number of migrations that were applied. 0 if it is empty. */
   readonly version: number;
   /** The oldest version whose programs can use it. */
   readonly usableFrom: number;

@@ -240,6 +240,8 @@ function requireNewest(name: string, version: number): void {
   if (version === NEWEST_VERSION) return;
   throw new OperatorError(
     `the database ${name} has the schema ${version}, and this program reads ${NEWEST_VERSION}`,
-    "upgrade it with `gatehouse store migrate`, or use the program that its servers run",
+    version < NEWEST_VERSION
+      ? "upgrade it with `gatehouse store migrate`, or use the program that its servers run"
+      : "use the newer program that has upgraded it",
   );
 }

@@ -8,7 +8,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 /** In a shared store, schedules belong to the node that has their lease, which it gets with a later beat. */
-const LATER_MS = 100;
+const LATER_MS = 20;
 
 let directory: ReturnType<typeof tempDir>;
 let clock: FakeClock;
