@@ -32,10 +32,10 @@ const WAIT_SQL = "SET LOCAL lock_timeout = '60s'; SET LOCAL idle_in_transaction_
  * Servers that are running lock a row of this table first. So those that write wait here, and hold nothing that the upgrade
  * needs. Otherwise each table that it changes could end in a deadlock.
  */
-const PAUSE = "SET LOCAL lock_timeout = '2s'; LOCK TABLE ledger_tails IN ACCESS EXCLUSIVE MODE";
+const PAUSE = "SET LOCAL lock_timeout = '500ms'; LOCK TABLE ledger_tails IN ACCESS EXCLUSIVE MODE";
 /**
  * Whoever reads a table for long, such as a backup, keeps the upgrade waiting, and the upgrade would keep the servers waiting. So it
- * gives up after 2 seconds, lets them go on, and tries again, as it does after conflicts.
+ * gives up after half a second, lets them go on as long, and tries again, as it does after conflicts.
  */
 const ATTEMPTS: Omit<RepeatOptions, "mayRepeat"> = { limitMs: 60_000, mostAttempts: 60 };
 const VERSION_TABLE = `CREATE TABLE IF NOT EXISTS gatehouse_schema (

@@ -124,6 +124,30 @@ describe.skipIf(missingPostgres !== undefined)("a database", () => {
     }
   });
 
+  test("that something reads for long is not upgraded, and its servers are not held up for long", async () => {
+    const server = await openPostgres({ url: database.url });
+    const reader = await connect(database.superuserUrl, TIMEOUTS);
+    // As a backup.
+    await reader.send("BEGIN");
+    await reader.send("SELECT 1 FROM ledger LIMIT 1");
+    const changing: Migration = {
+      name: "changing",
+      sql: "ALTER TABLE ledger ADD COLUMN extra BIGINT",
+      isAdditive: true,
+    };
+    const upgrading = upgrade([...MIGRATIONS, ADDITIVE, changing]);
+    for (let count = 0; count < 3; count++)
+      await server.tx(1, (tx) => tx.all("SELECT 1 FROM ledger LIMIT 1"));
+    expect(await versions()).toHaveLength(MIGRATIONS.length + 1);
+    await reader.send("ROLLBACK");
+    await upgrading;
+    expect(await versions()).toHaveLength(MIGRATIONS.length + 2);
+    await database.query("DELETE FROM gatehouse_schema WHERE name = 'changing'");
+    await database.query("ALTER TABLE ledger DROP COLUMN extra");
+    await reader.close();
+    await server.close();
+  });
+
   test("of a newer version that changes something is refused, also after another addition", async () => {
     const changing: Migration = { name: "changing", sql: "DROP TABLE added" };
     for (const more of [[changing], [changing, { ...ADDITIVE, name: "later" }]]) {
