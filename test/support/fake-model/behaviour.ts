@@ -40,7 +40,7 @@ export interface Behaviour {
   readonly cutAfter?: number;
   /** Ends the stream cleanly, but without finish reason, usage and `[DONE]`. */
   readonly noFinish?: true;
-  /** Sent instead of all chunks, byte for byte, in separate writes `delayMs` (default 5) apart. */
+  /** Sent instead of all chunks, byte for byte, in separate writes `delayMs` (default 5) apart. A `gate` holds up the second. */
   readonly rawBytes?: readonly Uint8Array[];
 }
 

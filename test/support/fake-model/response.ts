@@ -126,7 +126,8 @@ async function* play(
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   if (behaviour.rawBytes) {
-    for (const bytes of behaviour.rawBytes) {
+    for (const [index, bytes] of behaviour.rawBytes.entries()) {
+      if (index === 1 && behaviour.gate) await Promise.race([behaviour.gate, hangUp(signal)]);
       yield bytes;
       await pause(behaviour.delayMs ?? 5, signal);
     }
