@@ -175,6 +175,19 @@ describe.skipIf(missingPostgres !== undefined)("a task of another node", () => {
     expect(await second.call("POST", "/v1/agents/plain/resume")).toMatchObject({ status: 200 });
   });
 
+  test("goes on if what was never stopped is resumed, and no resume waits for it", async () => {
+    const { first, second, upstream } = await startPair();
+    const model = held();
+    upstream.script("a", model.script);
+    const id = await dispatch(first, { agent: "plain" });
+    await model.asked;
+    for (const path of ["/v1/agents/plain/resume", "/v1/workspace/resume"])
+      for (const node of [first, second])
+        expect(await node.call("POST", path)).toMatchObject({ status: 200 });
+    model.open();
+    await until(async () => (await second.call("GET", `/v1/tasks/${id}`)).body.status === "succeeded");
+  });
+
   test("is not ended by the message of a stop that the store does not have", async () => {
     const { first, second, upstream, nodes } = await startPair();
     const model = held();

@@ -187,9 +187,12 @@ export class SharedWork implements OtherNodes {
   }
 
   async endsWritten(workspaceId: number, agentId: number | null): Promise<void> {
-    const { clock, hasOpenTasks } = this.#parts;
+    const { clock, hasOpenTasks, isStopped } = this.#parts;
     const until = clock.monotonic() + ENDS_MS;
-    for (let isTold = false; await hasOpenTasks(workspaceId, agentId); isTold = true) {
+    // The tasks of one that is not stopped go on.
+    const areEnding = async () =>
+      (await isStopped(workspaceId, agentId)) && (await hasOpenTasks(workspaceId, agentId));
+    for (let isTold = false; await areEnding(); isTold = true) {
       if (!isTold) this.tellStopped(workspaceId, agentId);
       if (clock.monotonic() >= until) {
         throw new StoreUnavailable("the ends of stopped tasks cannot be written yet");
