@@ -37,7 +37,7 @@ const COMMAND_TESTS = "test/cli";
  * Rooms whose tests run a second time, with servers whose store is in PostgreSQL. Tests of the file itself keep SQLite:
  * they say so by `isOnFiles`. `TEST_STORE=postgres bun test test/<room>` runs any other room that way.
  */
-const POSTGRES_ROOMS = ["access", "connectors", "gate", "limits", "mcp", "notify", "rights"].map(
+const POSTGRES_ROOMS = ["access", "gate", "limits", "mcp", "notify", "rights"].map(
   (room) => `./test/${room}/`,
 );
 /** Tests that run after the program's, so that all parts take about as long. */
