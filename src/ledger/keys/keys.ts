@@ -44,7 +44,7 @@ export interface LedgerKeys {
    */
   reload(sql: Pick<Sql, "all" | "get">, workspaceId: number): Promise<void>;
   /**
-   * Whether this is `keysDigest` of the keys in force; while a lost key is being replaced, also of the keys before. Not of
+   * Whether this is `keysDigest` of the keys in force; while a lost key is being replaced, also of the former ones. Not of
    * those that an open transaction will have: if another transaction reads them, the change was committed, and it must
    * `reload` them, or it would sign with the former key.
    */

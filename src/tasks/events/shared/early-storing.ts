@@ -136,7 +136,7 @@ export class EarlyStoring {
       block !== null &&
       next?.firstId === block.firstId &&
       (await extendBlock(tx, table, followed, block, next));
-    // The end of the step may have stored them by now, in a block that begins earlier.
+    // The end of the step may already have stored them in a block that begins earlier.
     if (!isExtended && (await lastEvent(tx, table, followed)) < lastId)
       saveEvents(tx, followed.workspaceId, followed.id, from + 1, frames, table);
     tx.onCommit(() => {
