@@ -3,7 +3,7 @@ import { leafHash } from "../entry.ts";
 import type { TreeHead } from "../proof/check.ts";
 import { isEqual } from "../proof/hash.ts";
 import type { GrowingTree } from "../proof/tree.ts";
-import type { StoredEntry } from "./query.ts";
+import { ENTRIES_BETWEEN, type StoredEntry } from "./query.ts";
 
 /** The entries that lead from one tree to a later one. */
 export interface Appended {
@@ -11,9 +11,6 @@ export interface Appended {
   /** The later tree. */
   readonly tree: GrowingTree;
 }
-
-const ROWS =
-  "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
 
 /**
  * Reads only the entries that were appended to a tree that was checked before.
@@ -25,7 +22,7 @@ export async function appendedSince(
   before: GrowingTree,
   signed: TreeHead,
 ): Promise<Appended | undefined> {
-  const entries = await sql.all<StoredEntry>(ROWS, [workspaceId, before.size, signed.size]);
+  const entries = await sql.all<StoredEntry>(ENTRIES_BETWEEN, [workspaceId, before.size, signed.size]);
   const tree = before.copy();
   for (const { seq, leaf, bytes } of entries) {
     const hash = leafHash(bytes);

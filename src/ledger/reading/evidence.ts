@@ -7,10 +7,8 @@ import { nodesOf } from "../proof/ranges.ts";
 import { GrowingTree } from "../proof/tree.ts";
 import { readTile, TILE_WIDTH } from "../tiles.ts";
 import { rootOfComplete, TREE } from "../tree-hash.ts";
-import type { StoredEntry } from "./query.ts";
+import { ENTRIES_BETWEEN, type StoredEntry } from "./query.ts";
 
-const ROWS =
-  "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
 const LEAVES = "SELECT seq, leaf FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
 
 /** Throws or rejects if the read must stop: the client has disconnected, or the caller has lost its rights. */
@@ -75,7 +73,7 @@ export class EvidenceReader {
     if (this.#last?.block === block) return this.#last.entries;
     const asked = this.#admit();
     if (asked) await asked;
-    const rows = await this.#sql.all<StoredEntry>(ROWS, [this.workspaceId, ...placesOf(block)]);
+    const rows = await this.#sql.all<StoredEntry>(ENTRIES_BETWEEN, [this.workspaceId, ...placesOf(block)]);
     const hashes = hashesOf(rows, block);
     const changed = changedIn(rows, hashes);
     // A leaf is returned with its entry, so a leaf that does not match is a change like any other.
@@ -124,7 +122,7 @@ export class EvidenceReader {
 
   async #open(root: Uint8Array): Promise<void> {
     const first = this.#complete * TILE_WIDTH;
-    const rows = await this.#sql.all<StoredEntry>(ROWS, [this.workspaceId, first, this.size]);
+    const rows = await this.#sql.all<StoredEntry>(ENTRIES_BETWEEN, [this.workspaceId, first, this.size]);
     requireWhole(rows, this.#complete, this.size - first);
     for (let level = 1, complete = this.#complete; complete > 0; level++) {
       const tile = Math.floor(complete / TILE_WIDTH);

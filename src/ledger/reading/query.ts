@@ -55,6 +55,10 @@ export interface EntryPageRows {
   readonly next: number | null;
 }
 
+/** The entries of a workspace (`$1`) after `$2`, up to `$3`, in order. */
+export const ENTRIES_BETWEEN =
+  "SELECT seq, leaf, bytes FROM ledger WHERE workspace_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
+
 export interface StoredEntry {
   readonly seq: number;
   readonly leaf: Uint8Array;
