@@ -66,7 +66,7 @@ test("with a workspace that has no entry yet, as a killed server leaves it", asy
   const facts = result.ledgers.find(({ workspace }) => workspace === "empty")?.facts;
   expect(facts).toContainEqual({ label: "Entries", value: "0" });
   expect(facts?.find(({ label }) => label === "Not checked")?.value).toContain(
-    "restored to an earlier state",
+    "an earlier state was restored",
   );
   copy.remove();
   directory.remove();
