@@ -142,6 +142,24 @@ export class NodeTasks {
     this.scheduler.enqueue(queued);
   }
 
+  /** Waits for the task's run, and returns the task if it rests then. */
+  async resting(taskId: string): Promise<QueuedTask | undefined> {
+    await this.settled(taskId);
+    return this.#resting.get(taskId);
+  }
+
+  /**
+   * Resumes a task that rested when the store was asked, which had it queued. Since then it may have been resumed, have
+   * reached the next decision and rest again: then it stays.
+   * @param rested what `resting` returned
+   */
+  enqueueResting(rested: QueuedTask): void {
+    if (this.#resting.get(rested.taskId) !== rested || this.#stopping.signal.aborted) return;
+    this.#resting.delete(rested.taskId);
+    // A copy: the next rest is another one.
+    this.scheduler.enqueue({ ...rested });
+  }
+
   /** Resolves when the task's run has ended, such as the one that requested an approval. */
   settled(taskId: string): Promise<void> {
     return this.scheduler.ended(taskId);

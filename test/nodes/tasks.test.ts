@@ -1,5 +1,6 @@
 /** Tasks of gateways that share a store: whoever accepted one, each node answers for it, and only one of them runs it. */
 import { afterEach, describe, expect, test } from "bun:test";
+import pg from "pg";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { addConnector } from "../mcp/support.ts";
 import { allEvents } from "../support/events.ts";
@@ -158,6 +159,49 @@ describe.skipIf(missingPostgres !== undefined)("a task of another node", () => {
     const events = (await allEvents(await openEvents(second, id))).map(({ event }) => event);
     expect(events).toContain("approval.decided");
     expect(events.at(-1)).toBe("task.finished");
+    expect(unsettled(await ledger(first))).toEqual([]);
+  });
+
+  test("is resumed once for a decision, even if its next call waits for another by then", async () => {
+    const pair = await startPair();
+    const { first, second, upstream, nodes } = pair;
+    const { database } = nodes;
+    upstream.script("a", (_request, index) =>
+      index < 2 ? { toolCalls: [{ name: "up__send", arguments: { index } }] } : { chunks: ["done"] },
+    );
+    const id = await dispatch(first, { agent: "careful", tools: ["up.send"] });
+    const approve = async () => {
+      await until(async () => (await taskOf(second, id)).status === "awaiting_approval");
+      const [asked] = (await second.call("GET", "/v1/approvals")).body.data;
+      const body = { decision: "approve", arguments_hash: asked.arguments_hash };
+      await second.call("POST", `/v1/tasks/${id}/approvals/${asked.call_id}`, { body });
+    };
+    // Holds the run that continues before its first write: until then, the store has its task in the queue.
+    const gate = new pg.Client({ connectionString: database.superuserUrl });
+    await gate.connect();
+    opened.push(() => gate.end());
+    await until(async () => (await taskOf(second, id)).status === "awaiting_approval");
+    await gate.query("BEGIN");
+    await gate.query("LOCK TABLE task_answers");
+    await approve();
+    await until(async () => {
+      const waiting = await database.query(
+        "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'task_answers'::regclass",
+      );
+      return waiting.length > 0;
+    });
+    // The node looks into the store as well, in case it has missed the message.
+    const message = { from: "another", messages: [["tasks.released", { to: null }]] };
+    await database.query("SELECT pg_notify('gatehouse', $1)", [JSON.stringify(message)]);
+    await until(async () => {
+      const [claim] = await database.query<{ is_due: boolean }>("SELECT is_due FROM task_claims");
+      return claim?.is_due === false;
+    });
+    await Bun.sleep(200);
+    await gate.query("COMMIT");
+    await approve();
+    expect(await endedOn(second, id)).toMatchObject({ status: "succeeded", output: "done" });
+    expect(calls(pair)).toBe(2);
     expect(unsettled(await ledger(first))).toEqual([]);
   });
 

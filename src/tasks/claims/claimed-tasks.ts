@@ -63,9 +63,10 @@ export class ClaimedTasks implements ClaimedWork {
   async resume(workspaceId: number, id: string): Promise<boolean> {
     // It may have been read before it was queued again.
     if (this.#adopting.has(id)) return false;
+    const resting = await this.#tasks.resting(id);
+    if (!resting) return true;
     const task = await findOpenTask(this.#parts.db, workspaceId, id);
-    if (task?.status !== "queued") return true;
-    await this.#tasks.resume({ workspaceId, taskId: id, agentId: task.agentId });
+    if (task?.status === "queued") this.#tasks.enqueueResting(resting);
     return true;
   }
 
