@@ -4,6 +4,7 @@ import { type Entry, readFile, unsettled } from "../../test/faults/support.ts";
 export interface TimedEntry extends Entry {
   /** RFC 3339, in milliseconds. */
   readonly ts: string;
+  readonly request_id?: string;
   readonly oversight?: { readonly decided_at?: string };
 }
 

@@ -1,3 +1,4 @@
+import { idTime, idTimeOf } from "../../../src/base/ids.ts";
 import { type Allowance, THRIFTY } from "../actors/paying.ts";
 import { isCall, type TimedEntry } from "../evidence-file.ts";
 import type { Seen } from "../soak.ts";
@@ -19,7 +20,7 @@ export function* budgetFaults({ file, world }: Seen): Generator<string> {
     const day = entry.ts.slice(0, DAY_CHARACTERS);
     const gone = spent.get(day) ?? 0;
     if (outcome === "denied" && code === "credits_exhausted") {
-      const left = surelyAllowed(world.allowances, Date.parse(entry.ts)) - gone;
+      const left = surelyAllowed(world.allowances, decidedAt(entry)) - gone;
       if (left > 0) yield `${action} ${seq} was refused, with ${left} left`;
     }
     if (!isCall(entry)) continue;
@@ -56,8 +57,18 @@ function perhapsAllowed(allowances: readonly Allowance[], at: number): number {
   return Math.max(...allowances.filter(({ askedAt }) => askedAt <= at).map(({ micros }) => micros));
 }
 
+/**
+ * The earliest moment at which a call may have been refused, as an `idTime`: when it arrived. Its entry may be much later if
+ * the store was away in between.
+ */
+function decidedAt({ request_id: request, ts }: TimedEntry): string {
+  return request === undefined ? idTimeOf(Date.parse(ts)) : idTime(request);
+}
+
 /** What the agent may certainly spend at that time, whatever happened to unanswered changes. */
-function surelyAllowed(allowances: readonly Allowance[], at: number): number {
-  const known = allowances.filter(({ answeredAt }) => answeredAt !== null && answeredAt + SETTLED_MS < at);
+function surelyAllowed(allowances: readonly Allowance[], at: string): number {
+  const known = allowances.filter(
+    ({ answeredAt }) => answeredAt !== null && idTimeOf(answeredAt + SETTLED_MS) < at,
+  );
   return Math.max(0, ...known.map(({ micros }) => micros));
 }
