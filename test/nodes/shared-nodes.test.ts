@@ -1,7 +1,7 @@
 /** Nodes that share a store: who is alive, messages, leases and the common clock. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
-import { createIds, systemRandom } from "../../src/base/ids.ts";
+import { createIds, idTime, idTimeOf, systemRandom } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { BusMessage } from "../../src/nodes/bus.ts";
 import type { Nodes } from "../../src/nodes/nodes.ts";
@@ -209,8 +209,14 @@ describe.skipIf(missingPostgres !== undefined)("nodes that share a store", () =>
 
   test("nodes whose clocks differ have one time", async () => {
     const clocks = [new SharedClock(new TestClock(300_000)), new SharedClock(new TestClock(-300_000))];
+    const before = idTimeOf(Date.now());
     for (const clock of clocks) await open(clock);
     const times = clocks.map((clock) => clock.now());
     expect(Math.max(...times) - Math.min(...times)).toBeLessThan(1_000);
+    // Lists are in the order of ids, whichever node has made them.
+    const after = idTimeOf(Date.now() + 1);
+    for (const id of opened.map(({ nodes }) => idTime(nodes.id))) {
+      expect(id >= before && id <= after).toBe(true);
+    }
   });
 });

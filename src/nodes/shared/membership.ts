@@ -55,6 +55,8 @@ export class Membership {
 
   /** @throws StoreUnavailable */
   static async join(parts: MembershipParts): Promise<Membership> {
+    // Ids never go back: one that was made by a fast clock would date those of the next minutes.
+    await takeTime(parts);
     const id = parts.newId();
     const before = parts.clock.monotonic();
     await enter(parts, id);
@@ -138,6 +140,12 @@ export class Membership {
 async function enter({ db, clock }: MembershipParts, id: string): Promise<void> {
   const before = clock.monotonic();
   const row = await db.tx(null, (tx) => tx.get<{ now: number }>(JOIN, [id, VERSION]));
+  if (row) correct(clock, row.now, before);
+}
+
+async function takeTime({ db, clock }: MembershipParts): Promise<void> {
+  const before = clock.monotonic();
+  const row = await db.urgent.get<{ now: number }>(`SELECT ${TIME} AS "now"`);
   if (row) correct(clock, row.now, before);
 }
 
