@@ -14,7 +14,7 @@ import {
 } from "./definition/rows.ts";
 import { specText } from "./definition/stored.ts";
 import type { ListingResult, LiveConnector, Relisting } from "./live.ts";
-import { LiveConnectors, NOTHING_YET } from "./live-connectors.ts";
+import { isStored, LiveConnectors, NOTHING_YET } from "./live-connectors.ts";
 import { connectorTaken, unknownConnector } from "./refusals.ts";
 import { ConnectorError } from "./source.ts";
 import { areSameTools } from "./tools/kept-tool.ts";
@@ -265,10 +265,10 @@ export class Connectors {
     if (!this.#live.has(live) || isSame) return;
     this.#live.show(live);
     try {
-      const isStored = await db.tx(workspaceId, async (tx) => {
+      const isDone = await db.tx(workspaceId, async (tx) => {
         const stored = isShared && (await storedListing(tx, live.stored));
         // The upstream has notified each node, and only one of them records the change.
-        if (stored && this.#live.isStoredByOther(live, now, stored)) return true;
+        if (stored && isStored(now, stored)) return true;
         if (!(await updateConnector(tx, live.stored, now, hasNewTools))) return false;
         await ledger.append(tx, workspaceId, {
           phase: "single",
@@ -280,7 +280,7 @@ export class Connectors {
         });
         return true;
       });
-      if (isStored) this.#hasStored(live, now);
+      if (isDone) this.#hasStored(live, now);
     } catch (error) {
       // The next refresh tries again. Until a restart, the new tools are used anyway.
       log.warn("a connector's tools cannot be stored", { connector: name, error });

@@ -113,12 +113,6 @@ export class LiveConnectors {
     if (row) row.listing = listing;
   }
 
-  /** Whether another node has stored this result of a listing, for the same change. */
-  isStoredByOther(live: LiveConnector, now: ListingResult, stored: StoredListing): boolean {
-    const known = this.#rows.get(live)?.listing;
-    return isStored(now, stored) && known !== undefined && !isStored(known, stored);
-  }
-
   /** Follows the store, in which another node may have changed a connector. @throws StoreUnavailable */
   async reload(workspaceId: number, name: string): Promise<void> {
     for (;;) {
@@ -249,7 +243,8 @@ function rowOf({ status, error, tools, sealed }: StoredConnector, seal: string |
   return { seal, definition: hashOf(sealed), listing: { status, error, tools } };
 }
 
-function isStored({ status, error, tools }: ListingResult, stored: StoredListing): boolean {
+/** Whether the store has this result of a listing. */
+export function isStored({ status, error, tools }: ListingResult, stored: StoredListing): boolean {
   return status === stored.status && error === stored.error && isText(tools, stored.tools);
 }
 
