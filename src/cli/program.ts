@@ -30,6 +30,8 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ["connector", async () => (await import("./connector/command.ts")).connectorCommand()],
   ["ledger", async () => (await import("./ledger/command.ts")).ledgerCommand()],
   ["reseal", async () => (await import("./reseal.ts")).resealCommand()],
+  ["backup", async () => (await import("./backup/command.ts")).backupCommand()],
+  ["restore", async () => (await import("./restore.ts")).restoreCommand()],
   ["store", async () => (await import("./store/command.ts")).storeCommand()],
   ["config", async () => (await import("./config.ts")).configCommand()],
   ["models", async () => (await import("./models.ts")).modelsCommand()],

@@ -3,10 +3,12 @@ import type { Config } from "../config/config.ts";
 import { LedgerHistories } from "../gate/ledger-histories.ts";
 import type { Metrics } from "../http/metrics.ts";
 import { openLedger } from "../ledger/open.ts";
+import { recordRestoration } from "../ledger/restoration.ts";
 import { openSealedRows } from "../ledger/sealed-rows.ts";
 import { LedgerWatch } from "../ledger/watch.ts";
 import { Announcements } from "../notify/announce.ts";
 import { openWebhook } from "../notify/open.ts";
+import { writeRestoredNote } from "../store/backup/restored-note.ts";
 import type { ReopenReason } from "../store/file-store.ts";
 import type { Platform } from "./platform.ts";
 import type { Store } from "./store.ts";
@@ -27,7 +29,7 @@ export type Evidence = Awaited<ReturnType<typeof openEvidence>>;
 export async function openEvidence(
   config: Config,
   { clock, random, ids, log }: Platform,
-  { db, files, nodes, secretKey, keyStore, headStore, webhookSecrets }: Store,
+  { db, files, nodes, restored, secretKey, keyStore, headStore, webhookSecrets }: Store,
   metrics: Metrics,
   { replaceLostKey, acceptChanged }: EvidenceOptions,
 ) {
@@ -52,6 +54,10 @@ export async function openEvidence(
   await openSealedRows({
     ...{ db, ledger, key: secretKey, log, noticed, workspaces: () => workspaces.list() },
   });
+  if (restored && !restored.recorded) {
+    await recordRestoration({ db, ledger, workspaces: () => workspaces.list() }, restored);
+    writeRestoredNote(config.dataDir, { ...restored, recorded: true });
+  }
   const histories = new LedgerHistories({
     ...{ db, ledger, heads, faults: ledgers.faults, log, acceptChanged },
     ...{ isShared: nodes.isShared, grownElsewhere: ledgers.elsewhere.grown },

@@ -9,6 +9,7 @@ import { type ConnectionPlan, checkPlan, reportPlan } from "../http/connections/
 import { type Listener, listen } from "../http/listen.ts";
 import type { Metrics } from "../http/metrics.ts";
 import { consoleLink, consoleUrl } from "../http/routes/console-links.ts";
+import { removeRestoredNote } from "../store/backup/restored-note.ts";
 import type { ReopenReason } from "../store/file-store.ts";
 import { removeRuntime, writeRuntime } from "../store/runtime.ts";
 import { purgeKeys } from "../tasks/queue/idempotency.ts";
@@ -72,6 +73,8 @@ export interface LifecycleParts {
   readonly createdAdmin: LinkedToken | null;
 }
 
+/** Why unfinished work of a backup is not continued: after the backup, the original may have continued it. */
+const RESTORED = "It had not ended when the backup was made from which this server was restored.";
 const HOUSEKEEPING_MS = 5_000;
 /** The lease of the node that renews all tokens once too many have ended. */
 const RENEWS_TOKENS = "token.renew";
@@ -111,8 +114,10 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
   async function work(): Promise<void> {
     await direct.reportLost();
     await vault.start();
-    await tasks.start();
-    await background.start();
+    const endReason = store.restored?.unfinished === "end" ? RESTORED : null;
+    await tasks.start(endReason);
+    await background.start(endReason);
+    if (store.restored) removeRestoredNote(config.dataDir);
     quoted.start();
     webhook?.wake();
   }

@@ -42,6 +42,7 @@ export async function openSharedStore(
         db,
         files: NO_FILES,
         nodes,
+        restored: null,
         // The store's own keys tell whether this is its master key, and it never had rows without seals.
         secretKey: { ...masterKey, from: "setting", hasSealed: true, markSealed() {} },
         keyStore: new SealedSigningKey(db, keys),

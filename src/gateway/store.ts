@@ -6,6 +6,7 @@ import type { SigningKeyStore } from "../ledger/keys/signing-key.ts";
 import { localNodes } from "../nodes/local-nodes.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { WebhookSecretFile, type WebhookSecretStore } from "../notify/secret.ts";
+import { type RestoredNote, readRestoredNote } from "../store/backup/restored-note.ts";
 import { claimDirectory } from "../store/claim.ts";
 import type { Db } from "../store/db.ts";
 import { databasePath } from "../store/directory.ts";
@@ -28,6 +29,8 @@ export interface Store {
   readonly webhookSecrets: WebhookSecretStore;
   /** This process among those that share the store. */
   readonly nodes: Nodes;
+  /** How this store was restored from a backup, until a start has taken account of it. */
+  readonly restored: RestoredNote | null;
   /** Where the vault's threads read the index. */
   readonly index: IndexLocation;
   /** Closes the database and releases the directory. */
@@ -56,6 +59,7 @@ export function openStore(
     // Left by a killed server. Another program may be listening at its address now.
     removeRuntime(config.dataDir);
     const database = databasePath(config.dataDir);
+    const restored = readRestoredNote(config.dataDir);
     const secretKey = openSecretKey({ ...config, random });
     const seals = { key: secretKey, acceptRows };
     const db = openSqlite(database, {
@@ -71,6 +75,7 @@ export function openStore(
       db,
       files: db,
       nodes,
+      restored,
       secretKey,
       keyStore: new SigningKeyFile(config.dataDir),
       headStore: nodeHeadStore,

@@ -14,6 +14,7 @@ import { allowedMethods } from "./methods.ts";
 import { catchPaths, pathOf } from "./raw-path.ts";
 import { type AgentRouteParts, agentRoutes } from "./routes/agents.ts";
 import { type ApprovalRouteParts, approvalRoutes } from "./routes/approvals.ts";
+import { backupRoutes } from "./routes/backups.ts";
 import { type ConnectorRouteParts, connectorRoutes } from "./routes/connectors.ts";
 import { consoleRoutes } from "./routes/console.ts";
 import { type ConsoleLinkRouteParts, consoleLinkRoutes } from "./routes/console-links.ts";
@@ -103,6 +104,7 @@ export function createApp(parts: AppParts) {
     .use(workspaceStopRoutes(endpoints, parts.workspace))
     .use(operatorRoutes(endpoints, parts.workspace))
     .use(nodeStopRoutes(endpoints, parts.workspace))
+    .use(backupRoutes(endpoints, parts.workspace))
     .use(nodeRoutes(endpoints, parts.nodes))
     .use(
       ledgerProofRoutes(endpoints, { ...parts.proofs, db: parts.db, workspaces: parts.workspace.workspaces }),

@@ -77,13 +77,16 @@ export class TaskService {
     return this.#open.scheduler;
   }
 
-  /** Recovers the tasks of an earlier process, or of nodes that have left. Called once, before requests are served. */
-  async start(): Promise<void> {
+  /**
+   * Recovers the tasks of an earlier process, or of nodes that have left. Called once, before requests are served.
+   * @param endReason why tasks that had not ended are ended now. Null: they continue
+   */
+  async start(endReason: string | null): Promise<void> {
     if (this.#parts.claims.isShared) return this.#others.start();
     const { workspaces } = this.#parts;
     const waiting: QueuedTask[] = [];
     for (const { id } of workspaces.list()) {
-      const recovered = await recoverTasks(this.#parts, id, this.#open.stopping, null);
+      const recovered = await recoverTasks(this.#parts, id, this.#open.stopping, null, endReason);
       waiting.push(...this.#open.add(id, recovered));
     }
     this.scheduler.enqueueAll(waiting);

@@ -2,7 +2,7 @@ import { parseSignedCheckpoint } from "../../ledger/proof/checkpoint.ts";
 import { refusal, withGateway } from "../operator.ts";
 import { type ConfigOptions, resolveConfig } from "../options.ts";
 import { printJson } from "../output.ts";
-import { openOutputFile } from "./output-file.ts";
+import { openOutputFile } from "../output-file.ts";
 
 export interface CheckpointOptions extends ConfigOptions {
   readonly output: string;

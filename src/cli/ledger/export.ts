@@ -1,7 +1,8 @@
 import { OperatorError } from "../../base/errors.ts";
+import { stoppedBySignals } from "../interruption.ts";
 import { refusal, withGateway } from "../operator.ts";
 import { type ConfigOptions, resolveConfig } from "../options.ts";
-import { type OutputFile, openOutputFile } from "./output-file.ts";
+import { type OutputFile, openOutputFile } from "../output-file.ts";
 
 export const EXPORT_FORMATS = ["article14", "ndjson", "csv", "json"] as const;
 const FILTERS = ["from", "to", "date", "agent", "actor", "action", "tier"] as const;
@@ -34,7 +35,7 @@ export async function exportLedger(options: ExportOptions): Promise<void> {
 
 async function save(response: Response, { output, format }: ExportOptions): Promise<void> {
   const progress = new BytesWritten(process.stderr, () => performance.now());
-  const stop = stoppedBySignals();
+  const stop = stoppedBySignals("stopped before the export was complete");
   let file: OutputFile | undefined;
   try {
     const chunks = read(response, stop.signal);
@@ -109,19 +110,6 @@ async function* asArray(lines: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
     yield encoder.encode(text.slice(0, text.length - held.length).replaceAll("\n", ",\n"));
   }
   yield encoder.encode(`${held}]\n`);
-}
-
-/** Aborts on Ctrl-C, so that no partial file is left behind. */
-function stoppedBySignals(): { readonly signal: AbortSignal; release(): void } {
-  const control = new AbortController();
-  const stop = () => control.abort(new OperatorError("stopped before the export was complete"));
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, stop);
-  return {
-    signal: control.signal,
-    release() {
-      for (const name of ["SIGINT", "SIGTERM"] as const) process.off(name, stop);
-    },
-  };
 }
 
 const REDRAW_MS = 100;

@@ -32,7 +32,7 @@ export interface VerifyOptions {
   readonly json?: boolean;
 }
 
-const EXIT_CODES: Readonly<Record<Verdict, 0 | 1 | 3>> = { holds: 0, tampered: 1, undecided: 3 };
+export const EXIT_CODES: Readonly<Record<Verdict, 0 | 1 | 3>> = { holds: 0, tampered: 1, undecided: 3 };
 const WRONG_USAGE = 2;
 const VARIABLE = "GATEHOUSE_DATA";
 const MASTER_KEY = "GATEHOUSE_MASTER_KEY";
@@ -51,10 +51,7 @@ export async function verifyLedger(options: VerifyOptions): Promise<void> {
   if (options.store !== undefined && (data !== undefined || bundle !== undefined)) {
     throw wrong("--store: give only one of --store, --data and --bundle");
   }
-  const trust: TrustAnchors = {
-    keys: options.key === undefined ? [] : readKeys(options.key),
-    checkpoints: options.checkpoint === undefined ? [] : await readCheckpoints(options.checkpoint),
-  };
+  const trust = await readTrust(options);
   const result =
     options.store !== undefined
       ? await verifyStore(storeUrl(options.store), trust, workspace)
@@ -62,8 +59,24 @@ export async function verifyLedger(options: VerifyOptions): Promise<void> {
         ? await verifyData(databaseOf(data), trust, workspace)
         : await verifyBundle(bundleFile(bundle), trust, bundleTools);
   if (json) printJson(result);
-  else printVerification(result, trust.keys.length === 0 && trust.checkpoints.length === 0);
+  else printVerification(result, isUntrusting(trust));
   process.exitCode = EXIT_CODES[result.verdict];
+}
+
+/** The keys and checkpoints that the options name. @throws OperatorError */
+export async function readTrust({
+  key,
+  checkpoint,
+}: Pick<VerifyOptions, "key" | "checkpoint">): Promise<TrustAnchors> {
+  return {
+    keys: key === undefined ? [] : readKeys(key),
+    checkpoints: checkpoint === undefined ? [] : await readCheckpoints(checkpoint),
+  };
+}
+
+/** Whether nothing that was kept elsewhere is compared. */
+export function isUntrusting({ keys, checkpoints }: TrustAnchors): boolean {
+  return keys.length === 0 && checkpoints.length === 0;
 }
 
 function verifyData(
@@ -116,7 +129,7 @@ function masterKeyOf(): SecretKey | undefined {
  * The key file next to the database, if it is usable. A key from a setting is unknown here, because no settings are
  * read.
  */
-function keyBeside(path: string): SecretKey | undefined {
+export function keyBeside(path: string): SecretKey | undefined {
   try {
     return findSecretKey({ masterKey: undefined, dataDir: dirname(path) });
   } catch (error) {

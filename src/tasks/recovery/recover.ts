@@ -58,12 +58,14 @@ interface TrustedTask {
  * Recovers the unfinished tasks of a workspace. Queued tasks continue to wait. Running tasks are queued again, to
  * resume after their last saved step; calls that were in flight are recorded as lost.
  * @param claimed the tasks that this node has just claimed; null for all, if there are no other nodes
+ * @param endReason why all of them are ended instead; null if they are not
  */
 export async function recoverTasks(
   all: TaskParts,
   workspaceId: number,
   stopping: AbortSignal,
   claimed: readonly string[] | null,
+  endReason: string | null = null,
 ): Promise<RecoveredTasks> {
   const queued: QueuedTask[] = [];
   const awaiting: QueuedTask[] = [];
@@ -73,7 +75,8 @@ export async function recoverTasks(
   for (const trusted of found) {
     const { open } = trusted;
     const recovered = { workspaceId, taskId: open.id, agentId: open.agentId };
-    if (!(await recoverTask(partsOf(all, recovered), workspaceId, trusted, stopping))) continue;
+    const parts = partsOf(all, recovered);
+    if (!(await recoverTask(parts, workspaceId, trusted, stopping, endReason))) continue;
     if (await isStopped(open.agentId)) stopped.push(recovered);
     else (open.status === "awaiting_approval" ? awaiting : queued).push(recovered);
   }
@@ -86,12 +89,13 @@ async function recoverTask(
   workspaceId: number,
   { open, lost }: TrustedTask,
   stopping: AbortSignal,
+  endReason: string | null,
 ): Promise<boolean> {
   const log = parts.hub.open(open.id, Math.max(open.eventCeiling, FIRST_EVENTS) + 1);
   const isAwaiting = open.status === "awaiting_approval";
   // For tasks that never began or are waiting in order, the row is sufficient.
   const isUnstarted = open.status === "queued" && open.attempts < ATTEMPT_LIMIT && !open.hasCalls;
-  if (lost.length === 0 && (isAwaiting || isUnstarted)) return true;
+  if (endReason === null && lost.length === 0 && (isAwaiting || isUnstarted)) return true;
   const task = await findTask(parts.db, workspaceId, open.id);
   if (!task) return false;
   try {
@@ -109,7 +113,7 @@ async function recoverTask(
     return false;
   }
   // Checked for queued tasks too: an earlier attempt at recovery may have died between these two writes.
-  const reason = await reasonToEnd(parts.db, task);
+  const reason = endReason ?? (await reasonToEnd(parts.db, task));
   if (reason === null) return true;
   await endTask(parts, task, log, failure("interrupted", reason), signalsOf(stopping));
   return false;

@@ -1,5 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { join } from "node:path";
 import { systemClock } from "../../../base/clock.ts";
 import { OperatorError } from "../../../base/errors.ts";
 import { systemRandom } from "../../../base/ids.ts";
@@ -17,13 +16,14 @@ import { WebhookSecretFile } from "../../../notify/secret.ts";
 import { type CopiedRow, selectAll } from "../../../store/copying/tables.ts";
 import type { LedgerTail } from "../../../store/db.ts";
 import { databasePath } from "../../../store/directory.ts";
-import { makeKeyFile, syncDirectory } from "../../../store/key-file.ts";
+import { makeKeyFile } from "../../../store/key-file.ts";
 import { WholeDatabase } from "../../../store/postgres/whole-database.ts";
 import { SealedKeys } from "../../../store/sealed-keys.ts";
 import { openSecretKey, requireMasterKey, type SealingKey } from "../../../store/secret-key.ts";
 import { copiedTables } from "../../../store/sqlite/copied-tables.ts";
 import { openReadOnly } from "../../../store/sqlite/read-only.ts";
 import { NewDatabase } from "../../../store/sqlite/whole-database.ts";
+import { createDirectory } from "../../new-directory.ts";
 import {
   type Copied,
   type CopyParts,
@@ -44,48 +44,14 @@ import { requireIntact } from "./intact.ts";
  */
 export async function copyFromPostgres({ dataDir, masterKey, url, progress }: CopyParts): Promise<Copied> {
   const sealingKey = requireMasterKey(masterKey);
-  requireEmpty(dataDir);
-  mkdirSync(dirname(dataDir), { recursive: true });
-  const beside = mkdtempSync(join(dirname(dataDir), `.${basename(dataDir)}.partial-`));
-  const removeUnfinished = () => rmSync(beside, { recursive: true, force: true });
-  const undoSignals = onInterruption(removeUnfinished);
-  try {
+  return createDirectory(dataDir, async (directory) => {
     const source = await WholeDatabase.openSource(url);
     try {
-      const copied = await copyOut(source, beside, { masterKey, sealingKey, progress });
-      requireEmpty(dataDir);
-      renameSync(beside, dataDir);
-      syncDirectory(dirname(dataDir));
-      return copied;
+      return await copyOut(source, directory, { masterKey, sealingKey, progress });
     } finally {
       source.abandon();
     }
-  } finally {
-    removeUnfinished();
-    undoSignals();
-  }
-}
-
-function requireEmpty(dataDir: string): void {
-  if (!existsSync(dataDir) || readdirSync(dataDir).length === 0) return;
-  throw new OperatorError(
-    `the data directory ${dataDir} is not empty`,
-    "choose another directory with --data: existing files are never overwritten",
-  );
-}
-
-/** The unfinished directory has the keys of the store. */
-function onInterruption(remove: () => void): () => void {
-  const end = () => {
-    remove();
-    process.exit(1);
-  };
-  process.on("SIGINT", end);
-  process.on("SIGTERM", end);
-  return () => {
-    process.off("SIGINT", end);
-    process.off("SIGTERM", end);
-  };
+  });
 }
 
 interface OutParts extends Pick<CopyParts, "progress" | "masterKey"> {

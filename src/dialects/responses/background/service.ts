@@ -100,7 +100,8 @@ export class BackgroundResponses {
     const { running, late } = direct;
     this.#open = new OpenResponses({ db, claims, running, scheduler, hub }, () => this.#endings);
     this.#endings = new ResponseEndings({ ...parts, hub, late }, this.#open);
-    const recover = (workspaceId: number, seqs: readonly number[]) => this.#recoverAll(workspaceId, seqs);
+    const recover = (workspaceId: number, seqs: readonly number[]) =>
+      this.#recoverAll(workspaceId, seqs, null);
     this.claimed = new ClaimedResponses({ ...parts, recover }, this.#open, this.#endings);
     parts.signals.responsesErased.listen((erased) => {
       this.#erased(erased);
@@ -225,14 +226,17 @@ export class BackgroundResponses {
   /**
    * Queues the responses that earlier processes left unfinished, unless other nodes may have them. Called once, before
    * requests are served.
+   * @param endReason why they are ended instead. Null: they run again
    */
-  async start(): Promise<void> {
+  async start(endReason: string | null): Promise<void> {
     const { workspaces, claims, histories } = this.#parts;
     if (claims.isShared) return;
-    for (const { id } of workspaces.list()) await this.#recoverAll(id, [...histories.of(id).openResponses]);
+    for (const { id } of workspaces.list()) {
+      await this.#recoverAll(id, [...histories.of(id).openResponses], endReason);
+    }
   }
 
-  async #recoverAll(workspaceId: number, seqs: readonly number[]): Promise<void> {
+  async #recoverAll(workspaceId: number, seqs: readonly number[], endReason: string | null): Promise<void> {
     const recovered: OpenResponse[] = [];
     try {
       for (let at = 0; at < seqs.length; at += ROWS_AT_ONCE) {
@@ -243,7 +247,13 @@ export class BackgroundResponses {
       for (const open of recovered) this.#open.forget(open);
       throw error;
     }
-    this.#parts.scheduler.enqueueAll(recovered.map((open) => this.#queued(open)));
+    if (endReason === null) {
+      this.#parts.scheduler.enqueueAll(recovered.map((open) => this.#queued(open)));
+      return;
+    }
+    for (const open of recovered) {
+      await this.#endings.end(open, { code: "interrupted", message: endReason });
+    }
   }
 
   /** Interrupts all responses; another node or the next start runs them again. Resolves when nothing more will be written. */

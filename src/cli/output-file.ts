@@ -1,7 +1,7 @@
 import { type FileHandle, open, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { OperatorError } from "../../base/errors.ts";
-import { syncDirectory } from "../../store/key-file.ts";
+import { OperatorError } from "../base/errors.ts";
+import { syncDirectory } from "../store/key-file.ts";
 
 /** The output of a command. */
 export interface OutputFile {
@@ -92,5 +92,5 @@ function unwritable(path: string, error: unknown): OperatorError {
   if (error instanceof OperatorError) return error;
   const where = path === "-" ? "standard output" : path;
   const why = error instanceof Error ? error.message : String(error);
-  return new OperatorError(`${where} cannot be written: ${why}`, "name another file with --output");
+  return new OperatorError(`${where} cannot be written: ${why}`, "name another file");
 }
