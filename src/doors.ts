@@ -210,6 +210,30 @@ export function openDoors(rooms: Rooms): Doors {
         return consoleUrl() === null ? nodes.filter(({ id }) => id !== rooms.nodes.id) : nodes;
       },
     },
+    status: {
+      startedAt: clock.now(),
+      engine: rooms.nodes.isShared ? "postgres" : "sqlite",
+      failing: () => readiness.failing(),
+      async workspaces() {
+        const sizes = await ledgers.heads.sizes();
+        return workspaces.list().map(({ id, name, status }) => ({
+          ...{ name, status },
+          tasksRunning: tasks.scheduler.runningIn(id).length,
+          tasksQueued: tasks.scheduler.waitingIn(id).length,
+          ledgerEntries: sizes.get(id) ?? 0,
+        }));
+      },
+      connectors() {
+        const all = tools.connectors.all();
+        const failing = all.filter(({ connector }) => connector.status !== "ready");
+        return {
+          ready: all.length - failing.length,
+          failing: failing.map(
+            ({ workspaceId, connector }) => `${workspaces.get(workspaceId).name}/${connector.name}`,
+          ),
+        };
+      },
+    },
     system: {
       ids,
       clock,

@@ -68,7 +68,7 @@ export async function withServer<T>(
   return work(operatorApi(runtime.url, runtime.secret, workspace, fetchHere));
 }
 
-function isInUse(directory: string): boolean {
+export function isInUse(directory: string): boolean {
   const lock = lockDirectory(directory);
   lock?.release();
   return lock === null;

@@ -32,6 +32,8 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ["reseal", async () => (await import("./reseal.ts")).resealCommand()],
   ["backup", async () => (await import("./backup/command.ts")).backupCommand()],
   ["restore", async () => (await import("./restore.ts")).restoreCommand()],
+  ["status", async () => (await import("./status.ts")).statusCommand()],
+  ["doctor", async () => (await import("./doctor/command.ts")).doctorCommand()],
   ["store", async () => (await import("./store/command.ts")).storeCommand()],
   ["config", async () => (await import("./config.ts")).configCommand()],
   ["models", async () => (await import("./models.ts")).modelsCommand()],

@@ -3,7 +3,6 @@ import { basename, join } from "node:path";
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { OperatorError } from "../base/errors.ts";
-import { SigningKeyFile } from "../ledger/keys/file.ts";
 import type { TrustAnchors } from "../ledger/proof/verification.ts";
 import { type DirectoryVerification, verifyDirectory } from "../ledger/verify/directory.ts";
 import { tools } from "../ledger/verify/tools.ts";
@@ -12,7 +11,8 @@ import type { Manifest } from "../store/backup/manifest.ts";
 import { writeRestoredNote } from "../store/backup/restored-note.ts";
 import { unpackBackup } from "../store/backup/unpack.ts";
 import { databasePath } from "../store/directory.ts";
-import { NEWEST_SCHEMA, openReadOnly, type ReadOnlyDatabase } from "../store/sqlite/read-only.ts";
+import { NEWEST_SCHEMA, openReadOnly } from "../store/sqlite/read-only.ts";
+import { ledgerKeyFit, secretKeyFit } from "./keys-fit.ts";
 import { printVerification } from "./ledger/verification-view.ts";
 import { EXIT_CODES, isUntrusting, keyBeside, readTrust } from "./ledger/verify.ts";
 import { createDirectory } from "./new-directory.ts";
@@ -112,7 +112,7 @@ async function restoreInto(
   }
   const path = databasePath(directory);
   const secretKey = keyBeside(path);
-  if (keys !== undefined) await requireFitting(directory, found, keys);
+  if (keys !== undefined) requireFitting(directory, found, keys);
   const verification = await verifyDirectory({ path, trust, workspace: null, secretKey }, tools);
   if (verification.verdict !== "holds") {
     if (json) printJson(verification);
@@ -127,15 +127,18 @@ async function restoreInto(
 }
 
 /** @throws OperatorError if a key that was put beside the database is not the one that it was used with */
-async function requireFitting(directory: string, names: readonly string[], keys: string): Promise<void> {
+function requireFitting(directory: string, names: readonly string[], keys: string): void {
   const database = openReadOnly(databasePath(directory));
   try {
-    const isFitting: Readonly<Record<string, () => boolean | Promise<boolean>>> = {
-      "ledger.key": () => signsFor(directory, database),
-      "secrets.key": () => isSealKey(directory, database),
-    };
     for (const name of names) {
-      if ((await isFitting[name]?.()) !== false) continue;
+      const { fit, error } =
+        name === "ledger.key"
+          ? ledgerKeyFit(directory, database)
+          : name === "secrets.key"
+            ? secretKeyFit(directory, undefined, database)
+            : { fit: "none" };
+      if (error) throw error;
+      if (fit !== "differs") continue;
       throw new OperatorError(
         `--keys: ${join(keys, name)} is not the key that the backup's database was used with`,
         "name the folder with the keys of the same server, as they were when the backup was made",
@@ -144,25 +147,6 @@ async function requireFitting(directory: string, names: readonly string[], keys:
   } finally {
     database.close();
   }
-}
-
-async function signsFor(directory: string, database: ReadOnlyDatabase): Promise<boolean> {
-  const inForce = database.get<{ key: Uint8Array }>(
-    "SELECT public_key AS key FROM ledger_keys ORDER BY id DESC LIMIT 1",
-  );
-  if (!inForce) return true;
-  try {
-    return (await new SigningKeyFile(directory).readInForce(inForce.key)) !== undefined;
-  } catch (error) {
-    if (error instanceof OperatorError) return false;
-    throw error;
-  }
-}
-
-function isSealKey(directory: string, database: ReadOnlyDatabase): boolean {
-  const stored = database.get<{ value: string }>("SELECT value FROM meta WHERE key = 'seal_key'");
-  const key = keyBeside(databasePath(directory));
-  return !stored || (key !== undefined && stored.value === Buffer.from(key.id).toString("hex"));
 }
 
 /** @throws OperatorError if the backup is damaged */

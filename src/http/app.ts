@@ -29,6 +29,7 @@ import { type PayloadRouteParts, payloadRoutes } from "./routes/payload.ts";
 import { type ResponseRouteParts, responseRoutes } from "./routes/responses.ts";
 import { scheduleRoutes } from "./routes/schedules.ts";
 import { type SessionRouteParts, sessionRoutes } from "./routes/sessions.ts";
+import { type StatusRouteParts, statusRoutes } from "./routes/status.ts";
 import { type SystemRouteParts, systemRoutes } from "./routes/system.ts";
 import { type TaskRouteParts, taskRoutes } from "./routes/tasks.ts";
 import { type TokenRouteParts, tokenRoutes } from "./routes/tokens.ts";
@@ -67,6 +68,7 @@ export interface AppParts {
   readonly mcp: McpRouteParts;
   readonly workspace: WorkspaceRouteParts & StopRouteParts;
   readonly nodes: NodeRouteParts;
+  readonly status: StatusRouteParts;
   readonly system: SystemRouteParts;
 }
 
@@ -104,6 +106,7 @@ export function createApp(parts: AppParts) {
     .use(workspaceStopRoutes(endpoints, parts.workspace))
     .use(operatorRoutes(endpoints, parts.workspace))
     .use(nodeStopRoutes(endpoints, parts.workspace))
+    .use(statusRoutes(endpoints, parts.status))
     .use(backupRoutes(endpoints, parts.workspace))
     .use(nodeRoutes(endpoints, parts.nodes))
     .use(

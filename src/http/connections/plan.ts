@@ -34,10 +34,10 @@ const RESERVED_SHARE = 1 / 16;
 const MOST_STREAMS = 10_000;
 const MOST_STREAMS_PER_WORKSPACE = 2_000;
 /** Below this, a warning says that a busy server needs more. */
-const COMFORTABLE = 4_096;
+export const COMFORTABLE_OPEN_FILES = 4_096;
 
 /** With fewer, too few are left to serve clients: the program itself opens about 60. */
-const FEWEST_OPEN_FILES = 128;
+export const FEWEST_OPEN_FILES = 128;
 
 /** Without a limit (null), there is no plan: only the caps on streams apply. */
 export function planConnections(openFiles: number | null): ConnectionPlan | null {
@@ -54,7 +54,7 @@ export function planConnections(openFiles: number | null): ConnectionPlan | null
   };
 }
 
-const RAISE = `raise it to ${COMFORTABLE} or more (ulimit -n, or LimitNOFILE= in a systemd unit)`;
+const RAISE = `raise it to ${COMFORTABLE_OPEN_FILES} or more (ulimit -n, or LimitNOFILE= in a systemd unit)`;
 
 /** @throws OperatorError if the limit is too low for a server */
 export function checkPlan({ openFiles }: ConnectionPlan): void {
@@ -65,6 +65,7 @@ export function checkPlan({ openFiles }: ConnectionPlan): void {
 /** Logs the connection limit, as a warning if it is low. */
 export function reportPlan({ openFiles, connections, streams, reserve }: ConnectionPlan, log: Log): void {
   const numbers = { open_files: openFiles, connections, streams, reserve };
-  if (openFiles >= COMFORTABLE) log.info("connections are capped by the limit on open files", numbers);
+  if (openFiles >= COMFORTABLE_OPEN_FILES)
+    log.info("connections are capped by the limit on open files", numbers);
   else log.warn(`the limit on open files is low, so few clients can connect at once; ${RAISE}`, numbers);
 }

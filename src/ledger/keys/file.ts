@@ -92,6 +92,17 @@ export class SigningKeyFile implements SigningKeyStore {
 }
 
 /**
+ * Whether a data directory has the key in force, perhaps as a replacement whose file has yet to be renamed. Changes nothing.
+ * @throws OperatorError if a file cannot be used
+ */
+export function hasKey(directory: string, publicKey: Uint8Array): "fits" | "differs" | "missing" {
+  const names = ["ledger.key", "ledger.key.next"];
+  const keys = names.flatMap((name) => readFile(join(directory, name)) ?? []);
+  if (keys.some((key) => hasPublicKey(key, publicKey))) return "fits";
+  return keys.length > 0 ? "differs" : "missing";
+}
+
+/**
  * What the key of a data directory has signed, according to its file; null if there is no file that this user can
  * read.
  */

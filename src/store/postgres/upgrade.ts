@@ -19,11 +19,12 @@ const UPGRADE_MS = 70_000;
  * @throws OperatorError if the database cannot be reached, is too old, or belongs to something else
  */
 export async function upgrade(url: string, timeouts: Timeouts = TIMEOUTS): Promise<SchemaChange> {
-  return withDatabase(url, timeouts, async (connection) => {
+  const work = async (connection: SingleConnection) => {
     const change = await migrate(connection);
     await CommitMarks.deleteOld(connection);
     return change;
-  });
+  };
+  return withDatabase(url, work, timeouts);
 }
 
 /**
@@ -32,17 +33,17 @@ export async function upgrade(url: string, timeouts: Timeouts = TIMEOUTS): Promi
  * @throws OperatorError like `upgrade`
  */
 export async function schemaVersion(url: string, timeouts: Timeouts = TIMEOUTS): Promise<number> {
-  return withDatabase(url, timeouts, (connection) => versionOf(connection, MIGRATIONS));
+  return withDatabase(url, (connection) => versionOf(connection, MIGRATIONS), timeouts);
 }
 
 /**
  * Calls `work` with a connection of its own, whose statements may take a minute.
  * @throws OperatorError if the database cannot be used
  */
-async function withDatabase<T>(
+export async function withDatabase<T>(
   url: string,
-  timeouts: Timeouts,
   work: (connection: SingleConnection) => Promise<T>,
+  timeouts: Timeouts = TIMEOUTS,
 ): Promise<T> {
   const name = databaseName(url);
   let connection: SingleConnection | null = null;

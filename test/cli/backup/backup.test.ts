@@ -168,6 +168,7 @@ describe("the configuration", () => {
     `providers:\n  local: { kind: openai-compatible, base_url: "http://127.0.0.1:9", api_key: "${key}" }\n`;
 
   test("goes into the backup", async () => {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration replaces it.
     const yaml = provider("${LOCAL_KEY}");
     expect(await restored(yaml)).toEqual({ stderr: "", yaml });
   });
