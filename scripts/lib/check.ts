@@ -12,6 +12,7 @@ import { CLIENT_PROGRAM_TESTS, prepareClientPrograms } from "./client-programs.t
 import { checkConformance } from "./conformance/conformance.ts";
 import { GO_TESTS, prepareGo } from "./go-check.ts";
 import { preparePostgres } from "./postgres-check.ts";
+import { prepareShells } from "./shells-check.ts";
 import {
   add,
   isGood,
@@ -230,6 +231,8 @@ async function withPostgres(checks: () => Promise<Tally>): Promise<Tally> {
 async function checkNodes(): Promise<Tally> {
   const slowly = { isAside: true, timeoutMs: NODE_TEST_TIMEOUT_MS };
   let tally = await runTests("several servers", [`./${NODE_TESTS}/`], slowly);
+  const shells = await prepareShells(say, inCi);
+  if (shells !== undefined) say(`completions of some shells SKIPPED: ${shells}`);
   tally = add(tally, await runTests("the command line", [`./${COMMAND_TESTS}/`], slowly));
   if (!process.env[SERVER]) return add(tally, skip("one server on PostgreSQL", "there is no server"));
   const env = { [ENGINE]: "postgres" };

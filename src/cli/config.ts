@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { OperatorError } from "../base/errors.ts";
 import { checkConfig } from "../config/check.ts";
-import { configReference } from "../config/reference.ts";
+import { configReference, settingsReference } from "../config/reference.ts";
 import { configTable, showConfig } from "../config/show.ts";
 import { type ConfigOptions, command, plain, resolveConfig, sources } from "./options.ts";
 import { print, printJson } from "./output.ts";
@@ -34,8 +34,11 @@ export function configCommand(): Command {
         }),
     )
     .addCommand(
-      command("reference", "print the reference of all settings as Markdown").action(() =>
-        print(configReference()),
-      ),
+      command("reference", "print the reference of all settings as Markdown")
+        .option("--json", "print JSON")
+        .action(({ json }: ConfigVerbOptions) => {
+          if (json) printJson(settingsReference());
+          else print(configReference());
+        }),
     );
 }

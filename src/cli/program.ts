@@ -38,6 +38,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ["config", async () => (await import("./config.ts")).configCommand()],
   ["models", async () => (await import("./models.ts")).modelsCommand()],
   ["nodes", async () => (await import("./nodes.ts")).nodesCommand()],
+  ["completion", async () => (await import("./completion/command.ts")).completionCommand()],
   ["version", async () => (await import("./version.ts")).versionCommand()],
 ]);
 

@@ -2,6 +2,39 @@
 import type { Setting } from "./setting.ts";
 import { OTHER_VARIABLES, SETTINGS } from "./table.ts";
 
+/** A setting, as programs read it. */
+export interface SettingReference {
+  readonly key: string;
+  /** Null if only the file can set it. */
+  readonly variable: string | null;
+  readonly flag: string | null;
+  readonly in_file: boolean;
+  readonly required: boolean;
+  readonly secret: boolean;
+  /** Null if there is none, or if it is computed as `default_text` says. */
+  readonly default: string | number | boolean | null;
+  readonly default_text: string | null;
+  /** What values it takes, in words. */
+  readonly takes: string;
+  readonly help: string;
+}
+
+/** All settings, in the order of the reference. */
+export function settingsReference(): readonly SettingReference[] {
+  return SETTINGS.map((row) => ({
+    key: row.key,
+    variable: row.env ?? null,
+    flag: row.flag ?? null,
+    in_file: row.inFile,
+    required: row.required,
+    secret: row.secret,
+    default: row.default ?? null,
+    default_text: row.defaultText ?? null,
+    takes: row.expects,
+    help: row.help,
+  }));
+}
+
 /** The configuration reference in Markdown, from the table of settings. */
 export function configReference(): string {
   const rows = SETTINGS.map((row) =>
