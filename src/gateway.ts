@@ -66,7 +66,7 @@ export async function openGateway(config: Config, options: GatewayOptions = {}):
 
   const store = config.store
     ? await openSharedStore(config, config.store, platform)
-    : openStore(config, platform, { ...options, syncWorker });
+    : await openStore(config, platform, { ...options, syncWorker });
   try {
     const evidence = await openEvidence(config, platform, store, metrics, {
       replaceLostKey: options.replaceLostLedgerKey ?? false,

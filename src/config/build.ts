@@ -30,14 +30,14 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
   const webhook = found.take(TABLE.webhook);
   const notifySecret = found.take(TABLE.webhookSecret);
   const checkpointFile = found.take(TABLE.checkpointFile);
+  const dataDir = resolve(places.cwd, found.need(TABLE.data));
   const store = found.take(TABLE.store);
   const storeListen = found.take(TABLE.storeListen);
   const stdioUser = found.take(TABLE.connectorStdioUser);
   const creditsPerUsd = found.take(TABLE.creditsPerUsd);
-  const base =
-    found.origin(TABLE.checkpointFile) === "file" && places.file ? dirname(places.file) : places.cwd;
   return {
-    dataDir: resolve(places.cwd, found.need(TABLE.data)),
+    dataDir,
+    upgradeBackup: upgradeBackup(found, places, dataDir),
     listen,
     ...(publicUrl === undefined ? {} : { publicUrl: withoutSlash(publicUrl) }),
     ...(adminToken === undefined ? {} : { adminToken }),
@@ -93,10 +93,25 @@ export function buildConfig(values: readonly ResolvedValue[], places: BuildPlace
     ledger: {
       checkpointEvery: found.need(TABLE.checkpointEvery),
       checkpointSeconds: found.need(TABLE.checkpointSeconds),
-      ...(checkpointFile === undefined ? {} : { checkpointFile: resolve(base, checkpointFile) }),
+      ...(checkpointFile === undefined
+        ? {}
+        : {
+            checkpointFile: resolve(baseOf(TABLE.checkpointFile, found, places), checkpointFile),
+          }),
       payloadDays: found.need(TABLE.payloadDays),
     },
   };
+}
+
+/** Where the relative paths of a setting begin. */
+function baseOf(row: Setting, found: Values, { file, cwd }: BuildPlaces): string {
+  return found.origin(row) === "file" && file ? dirname(file) : cwd;
+}
+
+function upgradeBackup(found: Values, places: BuildPlaces, dataDir: string): string | null {
+  const folder = found.take(TABLE.upgradeBackup);
+  if (folder === "off") return null;
+  return folder === undefined ? dataDir : resolve(baseOf(TABLE.upgradeBackup, found, places), folder);
 }
 
 function provider(found: Values, name: string): ProviderConfig {

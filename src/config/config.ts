@@ -9,6 +9,8 @@ import { listenUrl } from "./listen.ts";
 export interface Config {
   /** Absolute. */
   readonly dataDir: string;
+  /** The folder for the backup before an upgrade. Absolute. Null: none is made. */
+  readonly upgradeBackup: string | null;
   readonly listen: Listen;
   /** Without a trailing slash. If unset, see `publicUrl`. */
   readonly publicUrl?: string;

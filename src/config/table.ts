@@ -293,6 +293,10 @@ export const TABLE = {
       help: "The secret that signs posts to the webhook. The receiver verifies them with the same secret.",
     },
   ),
+  upgradeBackup: setting("upgrade_backup", text("the path of a folder, or `off`"), {
+    defaultText: "the data directory",
+    help: "Where a start of a newer version keeps a backup of the database, before it upgrades it. `off`: nowhere.",
+  }),
   drainSeconds: setting("drain_seconds", wholeNumber(0, 3_600), {
     default: 10,
     help: "How long calls in progress may take to finish when the server is told to stop, in seconds. The rest is interrupted and resumed by the next start.",

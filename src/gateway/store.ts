@@ -6,6 +6,7 @@ import type { SigningKeyStore } from "../ledger/keys/signing-key.ts";
 import { localNodes } from "../nodes/local-nodes.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { WebhookSecretFile, type WebhookSecretStore } from "../notify/secret.ts";
+import { backUpBeforeUpgrade } from "../store/backup/before-upgrade.ts";
 import { type RestoredNote, readRestoredNote } from "../store/backup/restored-note.ts";
 import { claimDirectory } from "../store/claim.ts";
 import type { Db } from "../store/db.ts";
@@ -49,15 +50,16 @@ export interface StoreOptions {
 /**
  * Phase 1. @throws OperatorError if the data directory is in use, cannot be written or belongs to a newer version
  */
-export function openStore(
+export async function openStore(
   config: Config,
   { clock, ids, random, log }: Platform,
   { acceptRows, syncWorker, rerunWork = false }: StoreOptions = {},
-): Store {
+): Promise<Store> {
   const lock = claimDirectory(config.dataDir, log);
   try {
     // Left by a killed server. Another program may be listening at its address now.
     removeRuntime(config.dataDir);
+    await backUpBeforeUpgrade({ ...config, now: new Date(clock.now()), log });
     const database = databasePath(config.dataDir);
     const restored = readRestoredNote(config.dataDir);
     const secretKey = openSecretKey({ ...config, random });

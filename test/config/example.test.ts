@@ -21,6 +21,7 @@ ledger: { checkpoint_every: 256, checkpoint_seconds: 10, checkpoint_file: /srv/w
   const { config, defaultTiers } = load({ yaml, env: { LOCAL_KEY: "l-key", OPENAI_API_KEY: "o-key" } });
   expect(config).toEqual({
     dataDir: "/srv/gatehouse-data",
+    upgradeBackup: "/srv/gatehouse-data",
     listen: { host: "127.0.0.1", port: 8420 },
     publicUrl: "https://gate.example.org",
     masterKey: undefined,

@@ -9,6 +9,7 @@ describe("with nothing given", () => {
   test("every setting has its default", () => {
     expect(config).toEqual({
       dataDir: "/srv/gatehouse-data",
+      upgradeBackup: "/srv/gatehouse-data",
       listen: { host: "127.0.0.1", port: 8420 },
       masterKey: undefined,
       logLevel: "info",

@@ -63,7 +63,7 @@ export class Filling {
     clock.set(startsAt);
     const ids = createIds(clock, systemRandom);
     const platform: Platform = { clock, random: systemRandom, ids, log: silentLog };
-    const store = openStore(config, platform);
+    const store = await openStore(config, platform);
     const evidence = await openEvidence(config, platform, store, createMetrics(), {
       replaceLostKey: false,
       acceptChanged: false,
