@@ -61,6 +61,6 @@ function pathOf(words: readonly string[]): string {
   return words.map((word) => ` ${word}`).join("");
 }
 
-export function quoted(text: string): string {
+function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -14,6 +14,7 @@ import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
 import { type Db, StoreUnavailable, type Tx } from "../../../store/db.ts";
 import type { TaskClaims } from "../../../tasks/claims/claims.ts";
 import { eraseEventsOf } from "../../../tasks/erasure/response-events.ts";
+import type { EventHub } from "../../../tasks/events/hub.ts";
 import type { EventLog } from "../../../tasks/events/log.ts";
 import type { ConversationMemory, OpenConversation } from "../../../tasks/run/conversation-memory.ts";
 import type { TaskSignals } from "../../../tasks/signals.ts";
@@ -50,12 +51,33 @@ const ATTEMPT_LIMIT = 3;
 const CALL: Operation = { action: "model.call", scope: "models:call", counted: true };
 
 /**
+ * Makes the model call of a background response as soon as the store can be written. Until then it keeps its slot: otherwise
+ * each response in the queue would fail in turn.
+ * @returns see `runResponse`
+ */
+export async function runWhenWritable(
+  parts: ResponseRunParts,
+  open: OpenResponse,
+  entry: ParsedEntry,
+  hub: Pick<EventHub, "find">,
+): Promise<ResponseFailure | null> {
+  for (;;) {
+    try {
+      return await runResponse(parts, open, entry, hub.find(open.id));
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+    }
+    await writableSoon(parts.clock, open, entry);
+  }
+}
+
+/**
  * Makes the model call of a background response once, with the rights that its caller's token has now.
  * @param log the events for its readers; undefined if nobody can read them
  * @returns why it failed; null if its answer was stored, or it was aborted
  * @throws StoreUnavailable if nothing was sent, because the store could not be written
  */
-export async function runResponse(
+async function runResponse(
   parts: ResponseRunParts,
   open: OpenResponse,
   entry: ParsedEntry,
@@ -173,7 +195,7 @@ const STORE_MS = 500;
  * Waits a moment.
  * @throws Problem what ended the response in the meantime; 503 `draining` if it is left to the next start
  */
-export async function writableSoon(
+async function writableSoon(
   clock: Clock,
   { abort, wait }: Pick<OpenResponse, "abort" | "wait">,
   { agent: name }: Pick<ParsedEntry, "agent">,

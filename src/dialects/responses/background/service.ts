@@ -11,7 +11,6 @@ import { agentRemoved, draining, interrupted, refuseStopped } from "../../../gat
 import { CallInterruption } from "../../../gate/direct/running-calls.ts";
 import type { LedgerHistories } from "../../../gate/ledger-histories.ts";
 import { LedgerChanged } from "../../../ledger/ledger-changed.ts";
-import type { ParsedEntry } from "../../../ledger/reading/parsed-entry.ts";
 import type { Nodes } from "../../../nodes/nodes.ts";
 import { StoreUnavailable, type Tx } from "../../../store/db.ts";
 import type { ClaimedWork, OtherNodes } from "../../../tasks/claims/claimed-work.ts";
@@ -38,7 +37,7 @@ import { CANCELLED, type OpenResponse, type ResponseFailure, type UnansweredEnd 
 import { OpenResponses } from "./open-responses.ts";
 import { ResponseEvents } from "./read-events.ts";
 import { createdResponse, QUEUED, unansweredResponse } from "./response-forms.ts";
-import { type ResponseRunParts, runResponse, writableSoon } from "./run.ts";
+import { type ResponseRunParts, runWhenWritable } from "./run.ts";
 import { listenToErased, tellErased } from "./shared-erasures.ts";
 
 export interface BackgroundParts extends ResponseRunParts {
@@ -340,7 +339,7 @@ export class BackgroundResponses {
     try {
       const found = await store.readDispatch(open.workspaceId, open.dispatchSeq);
       if (!found) throw new Error("the entry that dispatched a response cannot be read");
-      failure = await this.#runWhenWritable(open, found.entry);
+      failure = await runWhenWritable(this.#parts, open, found.entry, this.#hub);
     } catch (error) {
       // Only a drain or a stop ends the wait for the disk.
       failure = error instanceof Problem ? error : INTERNAL;
@@ -349,18 +348,6 @@ export class BackgroundResponses {
     open.isRunning = false;
     if (open.isAnswered) this.#open.forget(open);
     else await this.#endings.end(open, failure);
-  }
-
-  /** Keeps the slot while the disk is full: otherwise each response in the queue would fail in turn. */
-  async #runWhenWritable(open: OpenResponse, entry: ParsedEntry): Promise<ResponseFailure | null> {
-    for (;;) {
-      try {
-        return await runResponse(this.#parts, open, entry, this.#hub.find(open.id));
-      } catch (error) {
-        if (!(error instanceof StoreUnavailable)) throw error;
-      }
-      await writableSoon(this.#parts.clock, open, entry);
-    }
   }
 
   #readEvents(
