@@ -1,6 +1,6 @@
 import { OperatorError } from "../base/errors.ts";
 
-const SIGNALS = ["SIGINT", "SIGTERM"] as const;
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
  * Aborts on Ctrl-C, so that no partial file is left behind.

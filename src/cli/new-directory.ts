@@ -1,28 +1,44 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+} from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { OperatorError } from "../base/errors.ts";
 import { syncDirectory } from "../store/key-file.ts";
 
 /**
- * Fills a data directory that does not exist yet or is empty. It is made under another name beside it, and gets its own once
- * `fill` is done; if that fails, or a signal ends the process, nothing is left.
+ * Fills a data directory that does not exist yet or is empty. It is made in a hidden folder, and appears once `fill` is done; if
+ * that fails, or a signal ends the process, nothing is left. A directory that exists may be a mount point or a link, which
+ * cannot be replaced: its files are then moved into it, `last` after all others.
  * @throws OperatorError if the directory is not empty
  */
 export async function createDirectory<Result>(
   name: string,
+  last: string,
   fill: (directory: string) => Promise<Result>,
 ): Promise<Result> {
-  const target = resolve(name);
+  const target = existsSync(name) ? realpathSync(name) : resolve(name);
+  const exists = existsSync(target);
   requireEmpty(target);
   mkdirSync(dirname(target), { recursive: true });
-  const beside = mkdtempSync(join(dirname(target), `.${basename(target)}.partial-`));
-  const removeUnfinished = () => rmSync(beside, { recursive: true, force: true });
+  const prefix = `.${basename(target)}.partial-`;
+  const hidden = mkdtempSync(exists ? join(target, prefix) : join(dirname(target), prefix));
+  const removeUnfinished = () => rmSync(hidden, { recursive: true, force: true });
   const undoSignals = onInterruption(removeUnfinished);
   try {
-    const result = await fill(beside);
-    requireEmpty(target);
-    renameSync(beside, target);
-    syncDirectory(dirname(target));
+    const result = await fill(hidden);
+    if (exists) moveUp(hidden, target, last);
+    else {
+      requireEmpty(target);
+      renameSync(hidden, target);
+    }
+    syncDirectory(exists ? target : dirname(target));
     return result;
   } finally {
     removeUnfinished();
@@ -30,8 +46,17 @@ export async function createDirectory<Result>(
   }
 }
 
-function requireEmpty(directory: string): void {
-  if (!existsSync(directory) || readdirSync(directory).length === 0) return;
+function moveUp(from: string, to: string, last: string): void {
+  requireEmpty(to, [basename(from)]);
+  const names = readdirSync(from).filter((name) => name !== last);
+  for (const name of [...names, last]) renameSync(join(from, name), join(to, name));
+  rmdirSync(from);
+}
+
+function requireEmpty(directory: string, except: readonly string[] = []): void {
+  if (!existsSync(directory)) return;
+  // Every file system of its own has such a folder.
+  if (readdirSync(directory).every((name) => name === "lost+found" || except.includes(name))) return;
   throw new OperatorError(
     `the data directory ${directory} is not empty`,
     "choose another directory with --data: existing files are never overwritten",
@@ -44,10 +69,10 @@ function onInterruption(remove: () => void): () => void {
     remove();
     process.exit(1);
   };
-  process.on("SIGINT", end);
-  process.on("SIGTERM", end);
+  for (const name of SIGNALS) process.on(name, end);
   return () => {
-    process.off("SIGINT", end);
-    process.off("SIGTERM", end);
+    for (const name of SIGNALS) process.off(name, end);
   };
 }
+
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;

@@ -7,7 +7,7 @@ import type { TrustAnchors } from "../ledger/proof/verification.ts";
 import { type DirectoryVerification, verifyDirectory } from "../ledger/verify/directory.ts";
 import { tools } from "../ledger/verify/tools.ts";
 import { BackupDamaged } from "../store/backup/archive.ts";
-import type { Manifest } from "../store/backup/manifest.ts";
+import { MARK_FILE, type Manifest } from "../store/backup/manifest.ts";
 import { writeRestoredNote } from "../store/backup/restored-note.ts";
 import { unpackBackup } from "../store/backup/unpack.ts";
 import { databasePath } from "../store/directory.ts";
@@ -70,22 +70,29 @@ async function restore(file: string, options: RestoreOptions): Promise<void> {
   if (keys !== undefined && !statSync(keys, { throwIfNoEntry: false })?.isDirectory()) {
     throw new OperatorError(`--keys: there is no folder ${keys}`, "name the folder with the keys", 2);
   }
-  const { manifest, verification, missing } = await createDirectory(data, async (directory) => {
-    const restored = await restoreInto(directory, file, { keys, trust, json });
-    const { created_at, program } = restored.manifest;
-    writeRestoredNote(directory, {
-      ...{ file: basename(file), created_at, program: program.version, recorded: false },
-      restored_at: new Date(systemClock.now()).toISOString(),
-      unfinished: options.continueTasks ? "continue" : "end",
-    });
-    return restored;
-  });
+  const { manifest, verification, missing } = await createDirectory(
+    data,
+    basename(databasePath(data)),
+    async (directory) => {
+      const restored = await restoreInto(directory, file, { keys, trust, json });
+      const { created_at, program } = restored.manifest;
+      writeRestoredNote(directory, {
+        ...{ file: basename(file), created_at, program: program.version, recorded: false },
+        restored_at: new Date(systemClock.now()).toISOString(),
+        unfinished: options.continueTasks ? "continue" : "end",
+      });
+      return restored;
+    },
+  );
   if (json) {
     printJson({ data, created_at: manifest.created_at, missing_keys: missing, verification });
     return;
   }
   printVerification(verification, isUntrusting(trust));
   print(`\nRestored to ${data}, as of ${manifest.created_at}.`);
+  if (manifest.files.some(({ name }) => name === MARK_FILE)) {
+    print("It needs the setting master_key of the original: GATEHOUSE_MASTER_KEY.");
+  }
   if (missing.length > 0) {
     print(`Before its first start, put these keys into it, with mode 0600: ${missing.join(", ")}`);
   }
@@ -114,7 +121,7 @@ async function restoreInto(
   const secretKey = keyBeside(path);
   if (keys !== undefined) requireFitting(directory, found, keys);
   const verification = await verifyDirectory({ path, trust, workspace: null, secretKey }, tools);
-  if (verification.verdict !== "holds") {
+  if (verification.verdict !== "holds" && !isOnlyOld(verification)) {
     if (json) printJson(verification);
     else printVerification(verification, isUntrusting(trust));
     throw new OperatorError(
@@ -124,6 +131,12 @@ async function restoreInto(
     );
   }
   return { manifest, verification, missing: missing.filter((name) => !found.includes(name)) };
+}
+
+/** Ledgers of the first schemas have no signatures. The first start upgrades them, and signs what it finds. */
+function isOnlyOld({ findings, ledgers }: DirectoryVerification): boolean {
+  const all = [...findings, ...ledgers.flatMap((ledger) => ledger.findings)];
+  return all.every(({ code }) => code === "schema_old");
 }
 
 /** @throws OperatorError if a key that was put beside the database is not the one that it was used with */

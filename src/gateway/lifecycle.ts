@@ -9,6 +9,7 @@ import { type ConnectionPlan, checkPlan, reportPlan } from "../http/connections/
 import { type Listener, listen } from "../http/listen.ts";
 import type { Metrics } from "../http/metrics.ts";
 import { consoleLink, consoleUrl } from "../http/routes/console-links.ts";
+import { failPending } from "../notify/deliveries.ts";
 import { removeRestoredNote } from "../store/backup/restored-note.ts";
 import type { ReopenReason } from "../store/file-store.ts";
 import { removeRuntime, writeRuntime } from "../store/runtime.ts";
@@ -75,6 +76,7 @@ export interface LifecycleParts {
 
 /** Why unfinished work of a backup is not continued: after the backup, the original may have continued it. */
 const RESTORED = "It had not ended when the backup was made from which this server was restored.";
+const NOT_POSTED = "not posted: the server was restored from a backup";
 const HOUSEKEEPING_MS = 5_000;
 /** The lease of the node that renews all tokens once too many have ended. */
 const RENEWS_TOKENS = "token.renew";
@@ -114,10 +116,17 @@ export function createLifecycle(parts: LifecycleParts): Gateway {
   async function work(): Promise<void> {
     await direct.reportLost();
     await vault.start();
-    const endReason = store.restored?.unfinished === "end" ? RESTORED : null;
+    const { restored } = store;
+    const endReason = restored?.unfinished === "end" ? RESTORED : null;
+    if (restored && endReason !== null) {
+      await runs.skip(Date.parse(restored.restored_at));
+      await db.tx(null, async (tx) => {
+        for (const { id } of workspaces.list()) failPending(tx, id, NOT_POSTED);
+      });
+    }
     await tasks.start(endReason);
     await background.start(endReason);
-    if (store.restored) removeRestoredNote(config.dataDir);
+    if (restored) removeRestoredNote(config.dataDir);
     quoted.start();
     webhook?.wake();
   }

@@ -105,6 +105,15 @@ export async function replacePending(tx: Tx, workspaceId: number, type: string):
   if (replaced > 0) dropOld(tx, workspaceId, type, "replaced");
 }
 
+/** Ends all pending deliveries as failed. They can be requested again. */
+export function failPending(tx: Tx, workspaceId: number, error: string): void {
+  tx.write(
+    `UPDATE webhook_deliveries SET status = 'failed', next_at = NULL, last_error = $2
+     WHERE workspace_id = $1 AND status = 'pending'`,
+    [workspaceId, error],
+  );
+}
+
 /** Due deliveries, longest overdue first, at most `limit` per workspace, so that no backlog hides others. */
 export function dueDeliveries(sql: Sql, now: number, limit: number): Promise<DeliveryRef[]> {
   return sql.all<DeliveryRef>(

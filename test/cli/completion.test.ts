@@ -92,7 +92,7 @@ describe.each(SHELLS)("%s", (shell) => {
   });
 
   test.skipIf(!has)("offers the commands of a group, also after options", async () => {
-    for (const line of ["gatehouse token ", "gatehouse --data x token "]) {
+    for (const line of ["gatehouse token ", "gatehouse --data x token ", "gatehouse --data backup token "]) {
       const offers = await offered(shell, line);
       expect(nextOf("token").filter((word) => !offers.includes(word))).toEqual([]);
       expect(offers).not.toContain("backup");

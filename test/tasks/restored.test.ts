@@ -2,13 +2,15 @@
  * What had not ended when a backup was made. The original server goes on with it, so the one that is restored must not,
  * unless its operator says so.
  */
-import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { makeBackup } from "../../src/store/backup/make.ts";
 import { readRestoredNote, writeRestoredNote } from "../../src/store/backup/restored-note.ts";
 import { unpackBackup } from "../../src/store/backup/unpack.ts";
 import { addConnector } from "../mcp/support.ts";
+import { type FakeReceiver, startReceiver } from "../notify/support.ts";
+import { FakeClock } from "../support/clock.ts";
 import { type FakeModel, startFakeModel } from "../support/fake-model.ts";
 import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { tempDir } from "../support/process.ts";
@@ -78,12 +80,7 @@ async function statusOf(gateway: TestGateway, id: string): Promise<string> {
 
 async function restore(unfinished: "end" | "continue"): Promise<TestGateway> {
   const made = await makeBackup({
-    ...{
-      dataDir: original.dataDir,
-      copyPath: join(directory.path, "copy"),
-      withKeys: true,
-      withConfig: true,
-    },
+    ...{ dataDir: original.dataDir, workFolder: directory.path, withSecrets: true },
     ...{ now: new Date(), signal: new AbortController().signal, progress() {} },
   });
   const file = new Blob([Buffer.concat(await Array.fromAsync(made.bytes))]);
@@ -153,4 +150,102 @@ test("is ended by a later start, if the first one dies before", async () => {
   expect(await statusOf(restored, tasks.queued)).toBe("failed");
   const entries = await ledger(restored);
   expect(entries.filter(({ action }) => action === "store.restore")).toHaveLength(1);
+});
+
+describe("what the original did at its times", () => {
+  const START = Date.UTC(2026, 0, 2, 3, 4, 5);
+  let receiver: FakeReceiver;
+  let settings: string;
+  let clock: FakeClock;
+  let own: TestGateway;
+
+  beforeEach(async () => {
+    receiver = startReceiver("task.finished");
+    receiver.answers.push(() => new Response(null, { status: 500 }));
+    settings = `notify: { webhook: "${receiver.url}" }\n`;
+    clock = new FakeClock(START);
+    mkdirSync(join(directory.path, "own"));
+    own = await startGateway({
+      ...{ isOnFiles: true, yaml: settings, clock },
+      dataDir: join(directory.path, "own"),
+    });
+    await own.agent("helper");
+  });
+  afterEach(async () => {
+    await own.stop();
+    await receiver.close();
+  });
+
+  async function restoredAt(unfinished: "end" | "continue", time: string): Promise<TestGateway> {
+    const made = await makeBackup({
+      ...{ dataDir: own.dataDir, workFolder: directory.path, withSecrets: true },
+      ...{ now: new Date(clock.now()), signal: new AbortController().signal, progress() {} },
+    });
+    const file = new Blob([Buffer.concat(await Array.fromAsync(made.bytes))]);
+    made.close();
+    const dataDir = join(directory.path, "again");
+    mkdirSync(dataDir);
+    const { created_at } = await unpackBackup({ file, directory: dataDir, progress() {} });
+    writeRestoredNote(dataDir, {
+      ...{ file: "b.tar", created_at, restored_at: time, program: "1.0.0" },
+      ...{ unfinished, recorded: false },
+    });
+    // The original keeps its own clock.
+    clock = new FakeClock(Date.parse(time));
+    restored = await startGateway({ isOnFiles: true, yaml: settings, dataDir, admin: own.admin, clock });
+    return restored;
+  }
+
+  const deliveryOf = async (gateway: TestGateway) => {
+    const { data } = (await gateway.call("GET", "/v1/webhooks/deliveries")).body;
+    return data.find(({ type }: { type: string }) => type === "task.finished");
+  };
+
+  const schedule = async () => {
+    const body = { name: "hourly", agent: "helper", prompt: "hello", cron: "0 * * * *", missed: "once" };
+    const made = await own.call("POST", "/v1/schedules", { body });
+    expect(made.status).toBe(201);
+    return made.body.id as string;
+  };
+
+  test("its schedules have run there", async () => {
+    const id = await schedule();
+    const gateway = await restoredAt("end", "2026-01-02T05:30:00Z");
+    expect((await gateway.call("GET", `/v1/schedules/${id}`)).body).toMatchObject({
+      next_run_at: "2026-01-02T06:00:00.000Z",
+    });
+    const dispatches = (await ledger(gateway)).filter(({ action }) => action === "task.dispatch");
+    expect(dispatches).toMatchObject([
+      { outcome: "cancelled", code: "missed", detail: { scheduled_at: "2026-01-02T04:00:00.000Z" } },
+    ]);
+    expect((await gateway.call("GET", "/v1/tasks")).body.data).toEqual([]);
+  });
+
+  test("its schedules have not, if it was stopped before", async () => {
+    await schedule();
+    const gateway = await restoredAt("continue", "2026-01-02T05:30:00Z");
+    await until(async () => {
+      clock.advance(1);
+      return (await gateway.call("GET", "/v1/tasks")).body.data.length === 1;
+    });
+  });
+
+  test("its notices are posted there, and can be asked for here", async () => {
+    await ended(own, await dispatch(own, { agent: "helper", tier: 1 }));
+    await until(() => receiver.posted.length === 1);
+    await until(async () => {
+      return (await deliveryOf(own))?.attempts === 1;
+    });
+    const gateway = await restoredAt("end", "2026-01-03T00:00:00Z");
+    const delivery = await deliveryOf(gateway);
+    expect(delivery).toMatchObject({
+      ...{ type: "task.finished", status: "failed" },
+      last_error: "not posted: the server was restored from a backup",
+    });
+    clock.advance(60_000);
+    await gateway.call("GET", "/v1/agents");
+    expect(receiver.posted).toHaveLength(1);
+    await gateway.call("POST", `/v1/webhooks/deliveries/${delivery.id}/redeliver`);
+    await until(() => receiver.posted.length === 2);
+  });
 });

@@ -1,17 +1,17 @@
-import { readFileSync } from "node:fs";
+import { closeSync, openSync, readSync, realpathSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, resolve } from "node:path";
 import { systemClock } from "../../base/clock.ts";
-import type { LoadedConfig } from "../../config/config.ts";
-import { redactUrl } from "../../config/redact.ts";
+import { OperatorError } from "../../base/errors.ts";
+import type { Config } from "../../config/config.ts";
 import { makeBackup } from "../../store/backup/make.ts";
-import { CONFIG_FILE, type Manifest } from "../../store/backup/manifest.ts";
+import { MANIFEST_NAME, type Manifest } from "../../store/backup/manifest.ts";
 import { type OutputFile, openOutputFile } from "../output-file.ts";
 import { ByteProgress } from "../progress.ts";
 import { recordBackup } from "./record.ts";
 
 export interface BackupRequest {
-  readonly loaded: LoadedConfig;
+  readonly config: Config;
   readonly withKeys: boolean;
   readonly signal: AbortSignal;
 }
@@ -28,68 +28,82 @@ export interface MadeBackup extends Pick<Manifest, "created_at" | "ledgers" | "w
  * @throws OperatorError
  */
 export async function backUp({
-  loaded,
+  config,
   withKeys,
   signal,
   file,
 }: BackupRequest & { readonly file: string }): Promise<MadeBackup> {
-  const { config } = loaded;
-  const withConfig = withKeys || !hasSecrets(loaded);
-  if (!withConfig) {
-    tell(`${CONFIG_FILE} contains secrets, so it is left out; --with-keys includes it`);
-  }
-  await recordBackup(config, { file: basename(file), withKeys });
-  const progress = new ByteProgress(process.stderr);
-  let output: OutputFile | undefined;
-  const backup = await makeBackup({
-    dataDir: config.dataDir,
-    ...{ withKeys, withConfig, signal },
-    copyPath: copyPathOf(file),
-    now: new Date(systemClock.now()),
-    progress: (step, done, total) => progress.show(`${step} the database`, done, total),
-  });
-  let bytes = 0;
+  requireReplaceable(file);
+  const output = await openOutputFile(file);
   try {
-    output = await openOutputFile(file);
-    for await (const chunk of backup.bytes) {
-      signal.throwIfAborted();
-      if (!(await output.write(chunk))) break;
-      bytes += chunk.length;
-    }
+    await recordBackup(config, { file: basename(file), withKeys });
+    const made = await writeBackup(output, { config, withKeys, signal, file });
     await output.keep();
+    return made;
   } catch (error) {
-    await output?.discard();
+    await output.discard();
     throw error;
+  }
+}
+
+async function writeBackup(
+  output: OutputFile,
+  { config, withKeys, signal, file }: BackupRequest & { readonly file: string },
+): Promise<MadeBackup> {
+  const progress = new ByteProgress(process.stderr);
+  try {
+    const backup = await makeBackup({
+      dataDir: config.dataDir,
+      ...{ withSecrets: withKeys, signal },
+      workFolder: workFolderOf(file),
+      now: new Date(systemClock.now()),
+      progress: (step, done, total) => progress.show(`${step} the database`, done, total),
+    });
+    try {
+      let bytes = 0;
+      for await (const chunk of backup.bytes) {
+        signal.throwIfAborted();
+        if (!(await output.write(chunk)))
+          throw new OperatorError("the reader of the backup left before its end");
+        bytes += chunk.length;
+      }
+      const { created_at, ledgers, with_keys } = backup.manifest;
+      return { file, bytes, created_at, with_keys, ledgers };
+    } finally {
+      backup.close();
+    }
   } finally {
-    backup.close();
     progress.end();
   }
-  const { created_at, ledgers, with_keys } = backup.manifest;
-  return { file, bytes, created_at, with_keys, ledgers };
 }
 
-/** On the disk of the backup, which needs the room anyway; standard output has none. */
-function copyPathOf(file: string): string {
-  const folder = file === "-" ? tmpdir() : dirname(resolve(file));
-  const name = file === "-" ? "gatehouse-backup" : basename(file);
-  return join(folder, `.${name}.${process.pid}.copy`);
+/** On the disk of the backup, which needs the room anyway; a pipe has none. */
+function workFolderOf(file: string): string {
+  if (file === "-") return tmpdir();
+  const stats = statSync(file, { throwIfNoEntry: false });
+  if (stats && !stats.isFile()) return tmpdir();
+  return dirname(stats ? realpathSync(file) : resolve(file));
 }
 
-/** Whether a secret that the program uses, or a URL's user and password, is written in the configuration file. */
-function hasSecrets({ config, values }: LoadedConfig): boolean {
-  let text: string;
+const NAME_BYTES = Buffer.byteLength(MANIFEST_NAME);
+
+/**
+ * A mistyped name, such as that of the database, must not cost the file that has it.
+ * @throws OperatorError if there is a file that is not a backup
+ */
+function requireReplaceable(file: string): void {
+  if (file === "-" || !statSync(file, { throwIfNoEntry: false })?.isFile()) return;
+  const descriptor = openSync(file, "r");
   try {
-    text = readFileSync(join(config.dataDir, CONFIG_FILE), "utf8");
-  } catch {
-    // There is none, or it cannot be read, which then fails the backup with its reason.
-    return false;
+    const start = Buffer.alloc(NAME_BYTES);
+    const length = readSync(descriptor, start, 0, NAME_BYTES, 0);
+    if (length === NAME_BYTES && start.toString() === MANIFEST_NAME) return;
+  } finally {
+    closeSync(descriptor);
   }
-  return values.some(({ value, secret }) => {
-    if (typeof value !== "string" || value === "") return false;
-    return (secret || redactUrl(value) !== value) && text.includes(value);
-  });
-}
-
-function tell(line: string): void {
-  process.stderr.write(`gatehouse: ${line}\n`);
+  throw new OperatorError(
+    `${file} exists and is not a backup, so it is not overwritten`,
+    "name another file, or remove that one first",
+    2,
+  );
 }

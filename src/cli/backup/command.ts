@@ -20,7 +20,7 @@ interface BackupOptions extends ConfigOptions {
 
 const WRONG_USAGE = 2;
 /** A timer cannot wait longer. */
-const MOST_MS = 2 ** 31 - 1;
+const MAX_INTERVAL_MS = 2 ** 31 - 1;
 
 const HELP = `
   gatehouse backup /mnt/backups/gatehouse.tar
@@ -29,8 +29,8 @@ const HELP = `
 The backup is one file: everything in the data directory as of one moment, while a running server goes on. It is
 checked and unpacked by \`gatehouse restore FILE --data NEW\`. As FILE, - is standard output.
 
-The keys are left out, and so is a configuration file that contains secrets: keep copies of ledger.key, secrets.key
-and webhook.key elsewhere. With --with-keys, whoever has the backup can read every secret and sign evidence.
+The keys and gatehouse.yaml are left out: keep copies of ledger.key, secrets.key and webhook.key elsewhere. With
+--with-keys, whoever has the backup can read every secret and sign evidence.
 
 With --every, the command keeps running and makes a backup at once and then after each interval. One that fails is
 reported, and the next is made nevertheless.
@@ -41,7 +41,7 @@ Servers that share a store are backed up with PostgreSQL's own tools.`;
 export function backupCommand(): Command {
   return command("backup", "copy the data directory into one file, while the server runs")
     .argument("[file]", "the file to write")
-    .option("--with-keys", "include the keys, and a configuration that contains secrets")
+    .option("--with-keys", "include the keys, and gatehouse.yaml, which may contain others")
     .option("--to <dir>", "write a file named after the time into this folder")
     .option(
       "--every <duration>",
@@ -61,8 +61,8 @@ async function backup(file: string | undefined, options: BackupOptions): Promise
   if (to === undefined && keep !== undefined) throw wrong("--keep: name a folder with --to");
   if (file === "-" && options.json) throw wrong("--json: standard output has the backup");
   if (file === "-" && process.stdout.isTTY) throw wrong("a backup cannot be written to a terminal");
-  const loaded = await resolveConfig(options);
-  const { dataDir, store } = loaded.config;
+  const { config } = await resolveConfig(options);
+  const { dataDir, store } = config;
   if (store) {
     throw new OperatorError(
       "the store that several servers share is backed up with PostgreSQL's own tools, such as pg_dump",
@@ -79,7 +79,7 @@ async function backup(file: string | undefined, options: BackupOptions): Promise
     if (options.json) printJson(made);
     else if (file !== "-") print(made.file);
   };
-  const request = { loaded, withKeys, signal: stop.signal };
+  const request = { config, withKeys, signal: stop.signal };
   try {
     if (file !== undefined) show(await backUp({ ...request, file }));
     else if (to === undefined) return;
@@ -92,7 +92,7 @@ async function backup(file: string | undefined, options: BackupOptions): Promise
 
 function interval(text: string): number {
   const ms = parseDuration(text);
-  if (ms !== undefined && ms >= 1_000 && ms <= MOST_MS) return ms;
+  if (ms !== undefined && ms >= 1_000 && ms <= MAX_INTERVAL_MS) return ms;
   throw new InvalidArgumentError("It must be a duration from 1s to 24d, such as 6h.");
 }
 

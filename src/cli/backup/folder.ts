@@ -3,11 +3,21 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { systemClock } from "../../base/clock.ts";
 import { OperatorError } from "../../base/errors.ts";
+import type { Config } from "../../config/config.ts";
+import { instanceOf } from "../../store/backup/instance.ts";
+import { databasePath } from "../../store/directory.ts";
 import { environmentFault } from "../environment-fault.ts";
 import { type BackupRequest, backUp, type MadeBackup } from "./back-up.ts";
 
-/** The names that this program gives backups, which sort by time. No other file in a folder is ever removed. */
-const NAME = /^gatehouse-\d{8}T\d{6}Z\.tar$/;
+/**
+ * What the names of a server's backups begin with: the servers of several data directories may use one folder. After it, they
+ * have a time, by which they sort.
+ */
+function prefixOf({ dataDir }: Config): string {
+  return `gatehouse-${instanceOf(databasePath(dataDir))}-`;
+}
+
+const TIME = /^\d{8}T\d{6}Z\.tar$/;
 
 interface FolderRequest extends BackupRequest {
   readonly folder: string;
@@ -21,19 +31,27 @@ export function requireFolder(folder: string): void {
   throw new OperatorError(`--to: there is no folder ${folder}`, "create it, or mount its disk", 2);
 }
 
-/** Makes a backup in a folder, and removes old ones only once it is complete. */
+/**
+ * Makes a backup in a folder, and removes old ones of the same server only once it is complete. Those that are dated later, by
+ * a clock that was wrong, stay.
+ */
 export async function toFolder({ folder, keep, ...request }: FolderRequest): Promise<MadeBackup> {
-  const made = await backUp({ ...request, file: join(folder, nameAt(systemClock.now())) });
+  const prefix = prefixOf(request.config);
+  const name = `${prefix}${timeText(systemClock.now())}.tar`;
+  const made = await backUp({ ...request, file: join(folder, name) });
   if (keep !== undefined) {
-    const backups = readdirSync(folder).filter((name) => NAME.test(name));
-    for (const name of backups.sort().slice(0, -keep)) rmSync(join(folder, name), { force: true });
+    const earlier = readdirSync(folder).filter(
+      (each) => each.startsWith(prefix) && TIME.test(each.slice(prefix.length)) && each < name,
+    );
+    for (const each of earlier.sort().slice(0, earlier.length - (keep - 1))) {
+      rmSync(join(folder, each), { force: true });
+    }
   }
   return made;
 }
 
-function nameAt(ms: number): string {
-  const time = new Date(ms).toISOString().replace(/[-:]|\.\d+/g, "");
-  return `gatehouse-${time}.tar`;
+function timeText(ms: number): string {
+  return new Date(ms).toISOString().replace(/[-:]|\.\d+/g, "");
 }
 
 interface ScheduleRequest extends FolderRequest {
@@ -41,7 +59,7 @@ interface ScheduleRequest extends FolderRequest {
   show(made: MadeBackup): void;
 }
 
-/** Makes backups until a signal arrives. One that fails for a reason of the environment does not end this. */
+/** Makes backups until a signal arrives, also after one that has failed. */
 export async function backUpEvery({ everyMs, show, ...request }: ScheduleRequest): Promise<void> {
   const { signal } = request;
   while (!signal.aborted) {
@@ -51,8 +69,8 @@ export async function backUpEvery({ everyMs, show, ...request }: ScheduleRequest
     } catch (error) {
       if (signal.aborted) return;
       const fault = error instanceof OperatorError ? error : environmentFault(error);
-      if (!fault) throw error;
-      process.stderr.write(`gatehouse: this backup failed: ${fault.message}\n`);
+      const why = fault ? [fault.message, fault.hint].filter(Boolean).join("\n  ") : String(error);
+      process.stderr.write(`gatehouse: this backup failed: ${why}\n`);
     }
     const left = Math.max(0, everyMs - (performance.now() - begun));
     await wait(left, undefined, { signal }).catch(() => {});

@@ -5,8 +5,8 @@ import { withServer } from "../operator.ts";
 
 /**
  * Lets the running server record in all ledgers that a backup is made. Without a server nothing is recorded, since a backup
- * changes nothing in the directory: not even an older schema, which it may be made to keep. A server that cannot record
- * it is no reason to make no backup, which its owner may need more than ever.
+ * changes nothing in the directory: not even an older schema, which it may be made to keep. A backup is made even if the
+ * server cannot record it: its owner may need it more than ever then.
  */
 export async function recordBackup(
   config: Config,

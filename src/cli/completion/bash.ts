@@ -1,4 +1,4 @@
-import type { Verb } from "./verbs.ts";
+import { type Verb, valueFlags } from "./verbs.ts";
 
 /** A script for bash 3.2 or later. Its words contain no character that the shell would interpret. */
 export function bashScript(verbs: readonly Verb[]): string {
@@ -6,6 +6,7 @@ export function bashScript(verbs: readonly Verb[]): string {
 _gatehouse() {
   local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} path= i
   for ((i = 1; i < COMP_CWORD; i++)); do
+    case "\${COMP_WORDS[i-1]}" in ${valueFlags(verbs).join(" | ")}) continue ;; esac
     case "$path \${COMP_WORDS[i]}" in
 ${verbs
   .flatMap(({ words, next }) =>

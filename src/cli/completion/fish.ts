@@ -1,4 +1,4 @@
-import type { Verb } from "./verbs.ts";
+import { type Verb, valueFlags } from "./verbs.ts";
 
 /** A script for fish 3 or later. */
 export function fishScript(verbs: readonly Verb[]): string {
@@ -6,7 +6,11 @@ export function fishScript(verbs: readonly Verb[]): string {
   return `# Completions of gatehouse for fish. Load them with: gatehouse completion fish | source
 function __gatehouse_at
     set -l path ''
+    set -l before ''
     for word in (commandline -opc)[2..-1]
+        set -l option $before
+        set before $word
+        contains -- "$option" ${valueFlags(verbs).map(quoted).join(" ")}; and continue
         set -l longer (string trim -- "$path $word")
         contains -- $longer ${paths.map(quoted).join(" ")}; and set path $longer
     end

@@ -35,6 +35,12 @@ export function verbsOf(program: Command, words: readonly string[] = []): Verb[]
   return [own, ...below.flatMap((command) => verbsOf(command, [...words, command.name()]))];
 }
 
+/** All options that take a value. What follows one is never a command. */
+export function valueFlags(verbs: readonly Verb[]): readonly string[] {
+  const flags = verbs.flatMap(({ options }) => options.filter(({ takesValue }) => takesValue));
+  return [...new Set(flags.flatMap((option) => option.flags))].sort();
+}
+
 const FILES = /^(file|path|paths)$/;
 
 function optionOf({ short, long, description, required, optional, argChoices }: Option): VerbOption {

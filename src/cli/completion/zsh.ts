@@ -1,24 +1,25 @@
-import type { Verb, VerbOption } from "./verbs.ts";
+import { type Verb, type VerbOption, valueFlags } from "./verbs.ts";
 
 /** A script for zsh, as a file \`_gatehouse\` of \`fpath\` or to be sourced. */
 export function zshScript(verbs: readonly Verb[]): string {
   return `#compdef gatehouse
 # Completions of gatehouse for zsh. Load them with: source <(gatehouse completion zsh)
 _gatehouse() {
-  local path= i
+  local verb= i
   for ((i = 2; i < CURRENT; i++)); do
-    case "$path \${words[i]}" in
+    case "\${words[i-1]}" in ${valueFlags(verbs).join(" | ")}) continue ;; esac
+    case "$verb \${words[i]}" in
 ${verbs
   .flatMap(({ words, next }) => next.map(({ word }) => pathOf([...words, word])))
-  .map((path) => `      ${quoted(path)}) path="$path \${words[i]}" ;;`)
+  .map((path) => `      ${quoted(path)}) verb="$verb \${words[i]}" ;;`)
   .join("\n")}
     esac
   done
   local -a verbs options
-  case "$path \${words[CURRENT-1]}" in
+  case "$verb \${words[CURRENT-1]}" in
 ${verbs.flatMap(valuesOf).join("\n")}
   esac
-  case "$path" in
+  case "$verb" in
 ${verbs.map(wordsOf).join("\n")}
   esac
 }

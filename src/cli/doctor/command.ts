@@ -79,5 +79,5 @@ function printFindings(findings: readonly Finding[]): void {
     if (hint !== undefined) print(`${" ".repeat(width + 8)}${hint}`);
   }
   const count = (status: Finding["status"]) => findings.filter((finding) => finding.status === status).length;
-  print(`\n${count("ok")} ok, ${count("warn")} to look at, ${count("fail")} failed`);
+  print(`\n${count("ok")} ok, ${count("warn")} warnings, ${count("fail")} failed`);
 }

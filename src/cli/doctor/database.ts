@@ -31,7 +31,7 @@ export function checkDatabase({ dataDir, masterKey }: Pick<Config, "dataDir" | "
     const { schemaVersion } = database;
     const found = [schema(schemaVersion)];
     if (schemaVersion > NEWEST_SCHEMA) return found;
-    found.push(clock(lastEntryAt(database), systemClock.now()));
+    found.push(...clockFindings(database));
     found.push(key("ledger.key", ledgerKeyFit(dataDir, database)));
     const name = masterKey === undefined ? "secrets.key" : "master_key";
     found.push(key(name, secretKeyFit(dataDir, masterKey, database)));
@@ -58,17 +58,28 @@ function schema(version: number): Finding {
   );
 }
 
-/** Milliseconds since the Unix epoch; null if there is no entry. */
-function lastEntryAt(database: ReadOnlyDatabase): number | null {
-  const rows = database.all<{ bytes: string }>(
-    `SELECT bytes FROM ledger AS l WHERE seq = (SELECT MAX(seq) FROM ledger AS o WHERE o.workspace_id = l.workspace_id)
-       AND workspace_id IN (SELECT id FROM workspaces)`,
+function clockFindings(database: ReadOnlyDatabase): Finding[] {
+  const last = database
+    .all<{ id: number }>("SELECT id FROM workspaces")
+    .map(({ id }) => lastEntryAt(database, id))
+    .filter((at) => at !== null);
+  if (last.some(Number.isNaN))
+    return [fail("database", "the newest entry of a ledger cannot be read", VERIFY)];
+  return [clock(last.length === 0 ? null : Math.max(...last), systemClock.now())];
+}
+
+/** Milliseconds since the Unix epoch; null if there is no entry, NaN if it cannot be read. */
+function lastEntryAt(database: ReadOnlyDatabase, workspaceId: number): number | null {
+  const row = database.get<{ bytes: string }>(
+    "SELECT bytes FROM ledger WHERE workspace_id = $1 ORDER BY seq DESC LIMIT 1",
+    [workspaceId],
   );
-  const times = rows.flatMap(({ bytes }) => {
-    const time = Date.parse((JSON.parse(bytes) as { ts?: string }).ts ?? "");
-    return Number.isNaN(time) ? [] : [time];
-  });
-  return times.length === 0 ? null : Math.max(...times);
+  if (!row) return null;
+  try {
+    return Date.parse((JSON.parse(row.bytes) as { ts: string }).ts);
+  } catch {
+    return Number.NaN;
+  }
 }
 
 export function clock(last: number | null, now: number): Finding {

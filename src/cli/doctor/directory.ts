@@ -80,7 +80,7 @@ function owner(directory: string, stats: Stats): Finding[] {
     warn(
       "owner",
       `${directory} belongs to another user (uid ${stats.uid}) than the one who runs this (uid ${uid})`,
-      `run gatehouse as the user that owns it: what this user creates there, that one cannot use`,
+      "run gatehouse as the user that owns it: the owner cannot use files that another user creates there",
     ),
   ];
 }
@@ -122,13 +122,13 @@ function disk(directory: string, database: number): Finding {
   return freeSpace(bavail * bsize, files > 0 && ffree === 0, database);
 }
 
-/** @param database the size of the database in bytes, which an upgrade may need twice */
+/** @param database the size of the database in bytes. An upgrade may need that twice, and a backup one and a half times */
 export function freeSpace(free: number, hasNoInodes: boolean, database: number): Finding {
   const hint = "free some space, or move the directory to a larger disk";
   if (hasNoInodes) return fail("disk", "no file can be created: the disk has no inodes left", "remove files");
   const message = `${bytesText(free)} are free`;
   if (free < LEAST_FREE) return fail("disk", message, hint);
-  if (free < Math.max(LITTLE_FREE, database)) {
+  if (free < Math.max(LITTLE_FREE, 2 * database)) {
     const need = database > LITTLE_FREE ? `; the database has ${bytesText(database)}` : "";
     return warn("disk", `${message}${need}`, hint);
   }

@@ -65,7 +65,7 @@ function checkPort(listen: Config["listen"]): Finding {
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
     return fail(
       "server",
-      `none is running, and none could listen at ${url}: ${REASONS[code] ?? code}`,
+      `none is running, and a server could not listen at ${url}: ${REASONS[code] ?? code}`,
       "end that program, or set another address with --listen",
     );
   }

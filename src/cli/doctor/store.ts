@@ -31,7 +31,7 @@ export function storeFindings(facts: DatabaseFacts): Finding[] {
   return [
     schemaFinding(version, schema),
     unsafe.length === 0
-      ? ok("durability", "what is committed lasts")
+      ? ok("durability", "commits are durable")
       : fail(
           "durability",
           `${unsafe.join(", ")} is off, so calls that were answered can be lost`,
@@ -53,7 +53,7 @@ export function storeFindings(facts: DatabaseFacts): Finding[] {
           "the store's user is a superuser, who can change evidence unnoticed until it is verified",
           "use a user that owns this database only: see docs/scaling.md",
         )
-      : ok("rights", "the store's user is no superuser"),
+      : ok("rights", "the store's user is not a superuser"),
   ];
 }
 

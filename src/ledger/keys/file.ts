@@ -96,7 +96,8 @@ export class SigningKeyFile implements SigningKeyStore {
  * @throws OperatorError if a file cannot be used
  */
 export function hasKey(directory: string, publicKey: Uint8Array): "fits" | "differs" | "missing" {
-  const names = ["ledger.key", "ledger.key.next"];
+  // A replacement becomes the key by being renamed. In the other order, one that is renamed in between would be missed.
+  const names = ["ledger.key.next", "ledger.key"];
   const keys = names.flatMap((name) => readFile(join(directory, name)) ?? []);
   if (keys.some((key) => hasPublicKey(key, publicKey))) return "fits";
   return keys.length > 0 ? "differs" : "missing";

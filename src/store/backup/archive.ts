@@ -43,6 +43,7 @@ export async function* writeArchive(
   };
   const packing = (async () => {
     const text = Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`);
+    if (text.length > MANIFEST_LIMIT) throw new Error("the manifest is too large to be read again");
     await add({ name: MANIFEST_NAME, bytes: text.length, content: new Blob([text]).stream() });
     for await (const member of members) await add(member);
     controller.finalize();
@@ -74,7 +75,7 @@ export async function checkArchive(file: Blob, seen: (bytes: number) => void): P
   }
   if (hash.digest("hex") !== expected) {
     throw new BackupDamaged(
-      "its bytes are not those that were written: their digest differs from the one at its end",
+      "it has changed since it was written: its digest differs from the one at its end",
     );
   }
 }
@@ -133,7 +134,7 @@ async function readManifest(member: Member | undefined): Promise<Manifest> {
   }
   if (!manifestValidator.is(manifest)) {
     throw new BackupDamaged(
-      `its manifest is not one of the format ${FORMAT}: a newer program may have written it`,
+      `its manifest does not match the format ${FORMAT}: a newer program may have written it`,
     );
   }
   const names = manifest.files.map(({ name }) => name);

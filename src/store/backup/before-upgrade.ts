@@ -1,11 +1,12 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { OperatorError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { databasePath } from "../directory.ts";
 import { syncDirectory } from "../key-file.ts";
 import { DatabaseUnreadable, NEWEST_SCHEMA, openReadOnly } from "../sqlite/read-only.ts";
+import { instanceOf } from "./instance.ts";
 import { makeBackup } from "./make.ts";
 
 export interface UpgradeParts {
@@ -16,7 +17,18 @@ export interface UpgradeParts {
   readonly log: Log;
 }
 
-const NAME = /^before-upgrade-from-(\d+)\.tar$/;
+/** What the names of a server's backups begin with. Several servers may use one folder, but not one data directory. */
+function prefixOf(dataDir: string, folder: string): string {
+  return folder === dataDir ? "before-upgrade" : `before-upgrade-${instanceOf(databasePath(dataDir))}`;
+}
+
+const SCHEMA = /^-from-(\d+)\.tar$/;
+
+/** The schema of a backup of this server, by its name. Undefined for any other file. */
+function schemaIn(name: string, prefix: string): number | undefined {
+  const [, schema] = name.startsWith(prefix) ? (SCHEMA.exec(name.slice(prefix.length)) ?? []) : [];
+  return schema === undefined ? undefined : Number(schema);
+}
 
 /**
  * Makes a backup of a database that this start is about to upgrade, without its keys, which stay beside it. It replaces the
@@ -28,7 +40,8 @@ export async function backUpBeforeUpgrade({ dataDir, upgradeBackup, now, log }: 
   if (schema === null || schema === NEWEST_SCHEMA) return;
   if (schema > NEWEST_SCHEMA) throw newer(schema, dataDir, upgradeBackup);
   if (upgradeBackup === null) return;
-  const name = `before-upgrade-from-${schema}.tar`;
+  const prefix = prefixOf(dataDir, upgradeBackup);
+  const name = `${prefix}-from-${schema}.tar`;
   const path = join(upgradeBackup, name);
   try {
     mkdirSync(upgradeBackup, { recursive: true, mode: 0o700 });
@@ -41,7 +54,7 @@ export async function backUpBeforeUpgrade({ dataDir, upgradeBackup, now, log }: 
     );
   }
   for (const other of readdirSync(upgradeBackup)) {
-    if (NAME.test(other) && other !== name) rmSync(join(upgradeBackup, other));
+    if (schemaIn(other, prefix) !== undefined && other !== name) rmSync(join(upgradeBackup, other));
   }
   log.info("a backup was made, because the database is upgraded now", {
     backup: path,
@@ -53,9 +66,9 @@ export async function backUpBeforeUpgrade({ dataDir, upgradeBackup, now, log }: 
 async function write(path: string, { dataDir, now }: Pick<UpgradeParts, "dataDir" | "now">): Promise<void> {
   const beside = `${path}.partial`;
   // Left by a start that was killed.
-  for (const left of [beside, `${path}.copy`, `${path}.copy.zst`]) rmSync(left, { force: true });
+  rmSync(beside, { force: true });
   const backup = await makeBackup({
-    ...{ dataDir, withKeys: false, withConfig: false, copyPath: `${path}.copy`, now },
+    ...{ dataDir, withSecrets: false, workFolder: dirname(path), now },
     ...{ signal: new AbortController().signal, progress() {} },
   });
   try {
@@ -67,8 +80,7 @@ async function write(path: string, { dataDir, now }: Pick<UpgradeParts, "dataDir
       await file.close();
     }
     renameSync(beside, path);
-    chmodSync(path, 0o600);
-    syncDirectory(join(path, ".."));
+    syncDirectory(dirname(path));
   } catch (error) {
     rmSync(beside, { force: true });
     throw error;
@@ -77,7 +89,10 @@ async function write(path: string, { dataDir, now }: Pick<UpgradeParts, "dataDir
   }
 }
 
-/** Null if there is no database, an empty one, or one that cannot be read, as its opening then reports. */
+/**
+ * Null if there is no database, an empty one, or one that is damaged, as its opening then reports.
+ * @throws DatabaseUnreadable if it cannot be read now: nothing may be upgraded without a backup
+ */
 function schemaOf(path: string): number | null {
   if (!existsSync(path)) return null;
   try {
@@ -88,7 +103,7 @@ function schemaOf(path: string): number | null {
       database.close();
     }
   } catch (error) {
-    if (error instanceof DatabaseUnreadable) return null;
+    if (error instanceof DatabaseUnreadable && error.isDamaged) return null;
     throw error;
   }
 }
@@ -96,8 +111,8 @@ function schemaOf(path: string): number | null {
 /** The way back is the backup of the newest upgrade from a schema that this program knows, if there is one. */
 function newer(schema: number, dataDir: string, folder: string | null): OperatorError {
   const names = folder !== null && existsSync(folder) ? readdirSync(folder) : [];
-  const known = names.filter((name) => Number(NAME.exec(name)?.[1] ?? Infinity) <= NEWEST_SCHEMA);
-  const [backup] = known;
+  const prefix = folder === null ? "" : prefixOf(dataDir, folder);
+  const backup = names.find((name) => (schemaIn(name, prefix) ?? Number.POSITIVE_INFINITY) <= NEWEST_SCHEMA);
   const restore =
     backup === undefined
       ? "or restore a backup from before the upgrade"

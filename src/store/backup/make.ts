@@ -1,5 +1,14 @@
 import { createHash } from "node:crypto";
-import { createReadStream, createWriteStream, readFileSync, rmSync, statSync } from "node:fs";
+import {
+  createReadStream,
+  createWriteStream,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { join } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -15,11 +24,10 @@ import { CONFIG_FILE, DATABASE_MEMBER, FORMAT, KEY_FILES, MARK_FILE, type Manife
 
 export interface BackupRequest {
   readonly dataDir: string;
-  readonly withKeys: boolean;
-  /** Whether the configuration file goes into the backup, if the directory has one. */
-  readonly withConfig: boolean;
-  /** Where there MUST be no files, on a disk with room for the database: where it is copied to and packed. */
-  readonly copyPath: string;
+  /** Whether the keys go into the backup, and the configuration, which may contain others. */
+  readonly withSecrets: boolean;
+  /** On a disk with room for one and a half times the database. It is copied and packed in a hidden folder there. */
+  readonly workFolder: string;
   readonly now: Date;
   readonly signal: AbortSignal;
   /** Called with what is done, and with the number of its bytes that are done. */
@@ -54,23 +62,18 @@ const FIRST_WITH_LEDGERS = 4;
  * nothing in it changes.
  */
 export async function makeBackup(request: BackupRequest): Promise<Backup> {
-  const { dataDir, copyPath, now, signal, progress } = request;
-  const packedPath = `${copyPath}.zst`;
-  const close = () => {
-    for (const path of [copyPath, packedPath]) {
-      try {
-        rmSync(path, { force: true });
-      } catch {
-        // The caller reports why the copy could not be used; a copy that is left has a name that says what it is.
-      }
-    }
-  };
+  const { dataDir, workFolder, now, signal, progress } = request;
+  removeLeft(workFolder);
+  // Only its owner can enter it, and no other backup has it.
+  const hidden = mkdtempSync(join(workFolder, HIDDEN));
+  const [copyPath, packedPath] = [join(hidden, "copy"), join(hidden, "packed")];
+  const close = () => removeQuietly(hidden);
   try {
     const path = databasePath(dataDir);
     progress("copying", 0, statSync(path).size);
-    const others = copyBetweenRotations(path, request);
+    const others = copyBetweenRotations(path, copyPath, request);
     const { schema, ledgers } = readFacts(copyPath);
-    const { database, packed } = await pack(request, packedPath);
+    const { database, packed } = await pack(copyPath, packedPath, request);
     rmSync(copyPath);
     const files = [packed, ...others];
     const manifest: Manifest = {
@@ -80,7 +83,7 @@ export async function makeBackup(request: BackupRequest): Promise<Backup> {
       database: { ...database, schema },
       ledgers,
       keys: KEY_FILES.filter((name) => isFile(join(dataDir, name))),
-      with_keys: request.withKeys,
+      with_keys: request.withSecrets,
       files: files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 })),
     };
     const members = async function* (): AsyncGenerator<Member, void> {
@@ -95,17 +98,39 @@ export async function makeBackup(request: BackupRequest): Promise<Backup> {
   }
 }
 
+const HIDDEN = ".gatehouse-backup-";
+/** No backup takes that long. */
+const LEFT_AFTER_MS = 24 * 3_600_000;
+
+/** Removes what backups have left that were killed: each is a copy of the whole database. */
+function removeLeft(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    if (!name.startsWith(HIDDEN)) continue;
+    const path = join(folder, name);
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    if (stats?.isDirectory() && Date.now() - stats.mtimeMs > LEFT_AFTER_MS) removeQuietly(path);
+  }
+}
+
+function removeQuietly(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true });
+  } catch {
+    // What is left has a name that says what it is, and a later backup removes it.
+  }
+}
+
 /**
  * Copies the database, and reads the small files as they were at that moment.
  * @throws OperatorError if the keys changed during every attempt
  */
-function copyBetweenRotations(path: string, request: BackupRequest): SmallFile[] {
+function copyBetweenRotations(path: string, copyPath: string, request: BackupRequest): SmallFile[] {
   for (let attempt = 1; ; attempt++) {
     const before = smallFiles(request);
-    copySnapshot(path, request.copyPath);
+    copySnapshot(path, copyPath);
     const after = smallFiles(request);
     if (isDeepStrictEqual(before, after)) return after;
-    rmSync(request.copyPath);
+    rmSync(copyPath);
     if (attempt === TRIES) {
       throw new OperatorError(
         "the configuration or the keys in the data directory changed during each of three attempts",
@@ -116,20 +141,20 @@ function copyBetweenRotations(path: string, request: BackupRequest): SmallFile[]
 }
 
 /** Compresses the copy, and digests it before and after. */
-async function pack({ copyPath: path, signal, progress }: BackupRequest, target: string) {
+async function pack(path: string, target: string, { signal, progress }: BackupRequest) {
   const { size } = statSync(path);
   const whole = createHash("sha256");
   const compressed = createHash("sha256");
   let bytes = 0;
   await pipeline(
     createReadStream(path, { highWaterMark: 1024 * 1024 }),
-    passing((chunk) => {
+    tap((chunk) => {
       whole.update(chunk);
       bytes += chunk.length;
       progress("packing", bytes, size);
     }),
     createZstdCompress(),
-    passing((chunk) => compressed.update(chunk)),
+    tap((chunk) => compressed.update(chunk)),
     createWriteStream(target, { flags: "wx", mode: 0o600 }),
     { signal },
   );
@@ -142,7 +167,7 @@ async function pack({ copyPath: path, signal, progress }: BackupRequest, target:
 }
 
 /** A stream that passes everything on, and shows it. */
-export function passing(seen: (chunk: Buffer) => void): Transform {
+export function tap(seen: (chunk: Buffer) => void): Transform {
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
       seen(chunk);
@@ -152,8 +177,8 @@ export function passing(seen: (chunk: Buffer) => void): Transform {
 }
 
 /** The configuration, the mark and the keys, as far as they exist and belong into the backup. */
-function smallFiles({ dataDir, withKeys, withConfig }: BackupRequest): SmallFile[] {
-  const names = [...(withConfig ? [CONFIG_FILE] : []), MARK_FILE, ...(withKeys ? KEY_FILES : [])];
+function smallFiles({ dataDir, withSecrets }: BackupRequest): SmallFile[] {
+  const names = withSecrets ? [CONFIG_FILE, MARK_FILE, ...KEY_FILES] : [MARK_FILE];
   return names.flatMap((name) => {
     const path = join(dataDir, name);
     if (!isFile(path)) return [];

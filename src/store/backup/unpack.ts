@@ -1,12 +1,13 @@
 import { createHash } from "node:crypto";
-import { closeSync, createWriteStream, fsyncSync, openSync } from "node:fs";
+import { closeSync, createWriteStream, fsyncSync, openSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createZstdDecompress } from "node:zlib";
+import { OperatorError } from "../../base/errors.ts";
 import { databasePath } from "../directory.ts";
 import { BackupDamaged, checkArchive, type Member, openArchive } from "./archive.ts";
-import { passing } from "./make.ts";
+import { tap } from "./make.ts";
 import { DATABASE_MEMBER, type Manifest } from "./manifest.ts";
 
 export interface UnpackRequest {
@@ -22,13 +23,31 @@ export interface UnpackRequest {
  * remains.
  * @throws BackupDamaged
  */
-export async function unpackBackup({ file, directory, progress }: UnpackRequest): Promise<Manifest> {
+export async function unpackBackup(request: UnpackRequest): Promise<Manifest> {
+  try {
+    return await unpack(request);
+  } catch (error) {
+    if (error instanceof BackupDamaged || isOfSystem(error)) throw error;
+    // What the decoders of tar and zstd say.
+    throw new BackupDamaged(
+      `it cannot be unpacked: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+}
+
+/** An error of the disk, such as that it is full. */
+function isOfSystem(error: unknown): boolean {
+  return error instanceof OperatorError || (error instanceof Error && "syscall" in error);
+}
+
+async function unpack({ file, directory, progress }: UnpackRequest): Promise<Manifest> {
   let checked = 0;
   await checkArchive(file, (bytes) => {
     checked += bytes;
     progress("checking", checked, file.size);
   });
   const { manifest, members } = await openArchive(file);
+  requireRoom(directory, manifest.database.bytes);
   for await (const member of members) {
     const expected = manifest.files.find(({ name }) => name === member.name)?.sha256;
     const digest =
@@ -41,6 +60,16 @@ export async function unpackBackup({ file, directory, progress }: UnpackRequest)
     throw new BackupDamaged("it has no database");
   }
   return manifest;
+}
+
+/** @throws OperatorError */
+function requireRoom(directory: string, bytes: number): void {
+  const { bavail, bsize } = statfsSync(directory);
+  if (bytes <= bavail * bsize) return;
+  throw new OperatorError(
+    `the database in the backup has ${bytes} bytes, and the disk has room for ${bavail * bsize}`,
+    "free some space, or restore to another disk",
+  );
 }
 
 /** @returns the digest of the compressed bytes */
@@ -56,9 +85,9 @@ async function unpackDatabase(
   const path = databasePath(directory);
   await pipeline(
     Readable.from(content),
-    passing((chunk) => compressed.update(chunk)),
+    tap((chunk) => compressed.update(chunk)),
     createZstdDecompress(),
-    passing((chunk) => {
+    tap((chunk) => {
       bytes += chunk.length;
       if (bytes > database.bytes) throw new BackupDamaged("its database is larger than its manifest says");
       whole.update(chunk);
@@ -77,7 +106,7 @@ async function copyMember({ content }: Member, path: string): Promise<string> {
   const hash = createHash("sha256");
   await pipeline(
     Readable.from(content),
-    passing((chunk) => hash.update(chunk)),
+    tap((chunk) => hash.update(chunk)),
     createWriteStream(path, { flags: "wx", mode: 0o600 }),
   );
   syncFile(path);

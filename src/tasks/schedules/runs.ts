@@ -95,6 +95,22 @@ export class ScheduleRuns {
     };
   }
 
+  /**
+   * Records all times until then as missed, whatever their schedules say: another server may have run them. MUST precede
+   * `start`.
+   */
+  async skip(until: number): Promise<void> {
+    const { db } = this.#parts;
+    for (;;) {
+      const due = (await dueSchedules(db, until, AT_ONCE)).filter(isDue);
+      if (due.length === 0) return;
+      for (const schedule of due) {
+        const scheduled = timestamp(schedule.nextAt);
+        await this.#refuse(schedule, MISSED, { schedule: schedule.id, scheduled_at: scheduled, missed: 1 });
+      }
+    }
+  }
+
   /** Resolves when nothing is being dispatched any more. */
   async stop(): Promise<void> {
     this.#end();

@@ -52,7 +52,7 @@ async function write(signal: AbortSignal): Promise<number> {
 async function backedUpAndRestored(index: number) {
   const dataDir = at("gatehouse-data");
   const made = await makeBackup({
-    ...{ dataDir, copyPath: at(`copy-${index}`), withKeys: true, withConfig: true },
+    ...{ dataDir, workFolder: desk.cwd, withSecrets: true },
     ...{ now: new Date(), signal: new AbortController().signal, progress() {} },
   });
   const file = new Blob([Buffer.concat(await Array.fromAsync(made.bytes))]);

@@ -3,7 +3,7 @@
  * is damaged is a copy.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { $ } from "bun";
 import fc from "fast-check";
@@ -24,13 +24,13 @@ beforeAll(async () => {
   await gateway.agent("helper");
   await gateway.stop();
   writeFileSync(join(dataDir, "gatehouse.yaml"), "limits: { requests_per_minute: 100 }\n");
-  whole = await backup(join(directory.path, "copy"));
+  whole = await backup();
 });
 afterAll(() => directory.remove());
 
-async function backup(copyPath: string): Promise<Buffer<ArrayBuffer>> {
+async function backup(): Promise<Buffer<ArrayBuffer>> {
   const made = await makeBackup({
-    ...{ dataDir, copyPath, withKeys: true, withConfig: true },
+    ...{ dataDir, workFolder: directory.path, withSecrets: true },
     ...{ now: new Date(0), signal: new AbortController().signal, progress() {} },
   });
   const bytes = Buffer.concat(await Array.fromAsync(made.bytes));
@@ -74,7 +74,7 @@ test("what was written is unpacked byte by byte", async () => {
 });
 
 test("the same moment and files give the same bytes", async () => {
-  expect(await backup(join(directory.path, "copy"))).toEqual(whole);
+  expect(await backup()).toEqual(whole);
 });
 
 test("the usual programs read it", async () => {
@@ -158,7 +158,7 @@ describe("put together by somebody, is refused", () => {
     [
       "of a later format",
       [["manifest.json", manifest({ format: "gatehouse-backup/2" })]],
-      "its manifest is not one of the format gatehouse-backup/1: a newer program may have written it",
+      "its manifest does not match the format gatehouse-backup/1: a newer program may have written it",
     ],
     [
       "with a file that no data directory has",
@@ -227,6 +227,34 @@ describe("put together by somebody, is refused", () => {
     await expect(unpackBackup({ file, directory: target, progress() {} })).rejects.toThrow(
       "its database is larger than its manifest says",
     );
+  });
+
+  test("with a database that has no room on the disk, before any of it is unpacked", async () => {
+    const files = [file("gatehouse.db.zst")];
+    const bytes = await forged([
+      ["manifest.json", manifest({ files, database: { bytes: Number.MAX_SAFE_INTEGER, sha256, schema: 1 } })],
+      ["gatehouse.db.zst", "x"],
+    ]);
+    const target = mkdtempSync(join(directory.path, "target-"));
+    await expect(unpackBackup({ file: new Blob([bytes]), directory: target, progress() {} })).rejects.toThrow(
+      /the disk has room for/,
+    );
+    expect(readdirSync(target)).toEqual([]);
+  });
+
+  test("with a database that is not compressed", async () => {
+    const files = [file("gatehouse.db.zst")];
+    const bytes = await forged([
+      ["manifest.json", manifest({ files })],
+      ["gatehouse.db.zst", "x"],
+    ]);
+    expect(await refusal(bytes)).toStartWith("it cannot be unpacked: ");
+  });
+
+  test("that is no tar archive", async () => {
+    const bytes = Buffer.alloc(2_048, 7);
+    const end = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+    expect(await refusal(Buffer.concat([bytes, Buffer.from(`\nsha256:${end}\n`)]))).toBeString();
   });
 
   test("with a link instead of a file", async () => {

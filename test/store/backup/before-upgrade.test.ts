@@ -1,7 +1,15 @@
 /** A start of a newer version keeps a backup of what it upgrades, and an older version names the way back. */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../../../src/base/log.ts";
 import { backUpBeforeUpgrade } from "../../../src/store/backup/before-upgrade.ts";
@@ -49,7 +57,7 @@ test("an upgrade keeps what was there before", async () => {
   await gateway.stop();
   const backup = join(dataDir, "before-upgrade-from-1.tar");
   expect(statSync(backup).mode & 0o777).toBe(0o600);
-  expect(readdirSync(dataDir).filter((name) => /partial|copy/.test(name))).toEqual([]);
+  expect(readdirSync(dataDir).filter((name) => /partial|backup-/.test(name))).toEqual([]);
   mkdirSync(at("back"));
   const manifest = await unpackBackup({ file: Bun.file(backup), directory: at("back"), progress() {} });
   expect(manifest).toMatchObject({ with_keys: false, database: { schema: 1 } });
@@ -76,14 +84,10 @@ const parts = (upgradeBackup: string | null) => ({
 test("only the backup of the newest upgrade is kept, and no other file is removed", async () => {
   firstSchema();
   mkdir("kept");
-  for (const name of ["before-upgrade-from-0.tar", "before-upgrade-from-x.tar", "mine.tar"])
-    writeFileSync(at("kept", name), "");
+  const others = ["before-upgrade-none-from-x.tar", "before-upgrade-0a-from-0.tar", "mine.tar"];
+  for (const name of ["before-upgrade-none-from-0.tar", ...others]) writeFileSync(at("kept", name), "");
   await backUpBeforeUpgrade(parts(at("kept")));
-  expect(readdirSync(at("kept")).sort()).toEqual([
-    "before-upgrade-from-1.tar",
-    "before-upgrade-from-x.tar",
-    "mine.tar",
-  ]);
+  expect(readdirSync(at("kept")).sort()).toEqual(["before-upgrade-none-from-1.tar", ...others].sort());
 });
 
 test("with upgrade_backup off, none is made", async () => {
@@ -104,12 +108,25 @@ test("if it cannot be written, nothing is upgraded", async () => {
   expect(existsSync(join(dataDir, "before-upgrade-from-1.tar"))).toBe(false);
 });
 
-test("one that a killed start has left half-written is replaced", async () => {
+test("what killed starts have left is replaced or removed", async () => {
   firstSchema();
-  for (const end of ["", ".partial", ".copy", ".copy.zst"])
-    writeFileSync(at("data", `before-upgrade-from-1.tar${end}`), "half");
+  for (const end of ["", ".partial"]) writeFileSync(at("data", `before-upgrade-from-1.tar${end}`), "half");
+  for (const [name, hoursAgo] of [
+    ["old", 25],
+    ["new", 23],
+  ] as const) {
+    const path = at("data", `.gatehouse-backup-${name}`);
+    mkdirSync(path);
+    writeFileSync(join(path, "copy"), "a whole database");
+    const time = new Date(Date.now() - hoursAgo * 3_600_000);
+    utimesSync(path, time, time);
+  }
   await backUpBeforeUpgrade(parts(at("data")));
-  expect(readdirSync(at("data")).sort()).toEqual(["before-upgrade-from-1.tar", "gatehouse.db"]);
+  expect(readdirSync(at("data")).sort()).toEqual([
+    ".gatehouse-backup-new",
+    "before-upgrade-from-1.tar",
+    "gatehouse.db",
+  ]);
   mkdir("back");
   const file = Bun.file(at("data", "before-upgrade-from-1.tar"));
   expect(await unpackBackup({ file, directory: at("back"), progress() {} })).toMatchObject({

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { systemClock } from "../../../base/clock.ts";
 import { OperatorError } from "../../../base/errors.ts";
 import { systemRandom } from "../../../base/ids.ts";
@@ -44,7 +44,7 @@ import { requireIntact } from "./intact.ts";
  */
 export async function copyFromPostgres({ dataDir, masterKey, url, progress }: CopyParts): Promise<Copied> {
   const sealingKey = requireMasterKey(masterKey);
-  return createDirectory(dataDir, async (directory) => {
+  return createDirectory(dataDir, basename(databasePath(dataDir)), async (directory) => {
     const source = await WholeDatabase.openSource(url);
     try {
       return await copyOut(source, directory, { masterKey, sealingKey, progress });

@@ -8,6 +8,7 @@ import { SigningKeyFile } from "../../../ledger/keys/file.ts";
 import { openLedgerKeys } from "../../../ledger/keys/keys.ts";
 import type { SigningKey } from "../../../ledger/keys/signing-key.ts";
 import { parseHead } from "../../../ledger/proof/head.ts";
+import { readRestoredNote } from "../../../store/backup/restored-note.ts";
 import { DbWithin } from "../../../store/copying/within.ts";
 import { databasePath } from "../../../store/directory.ts";
 import { NEWEST_SCHEMA, openReadOnly, type ReadOnlyDatabase } from "../../../store/sqlite/read-only.ts";
@@ -34,6 +35,12 @@ export async function openSourceDirectory(
   const path = databasePath(dataDir);
   if (!existsSync(path)) {
     throw new OperatorError(`there is no database in ${dataDir}`, "choose the directory with --data", 2);
+  }
+  if (readRestoredNote(dataDir)) {
+    throw new OperatorError(
+      `the data directory ${dataDir} was restored from a backup and not started since, so tasks that must not run again are still open`,
+      START_ONCE,
+    );
   }
   progress("verifying the ledgers of the data directory");
   await requireIntact(path, dataDir, `--data ${dataDir}`);
