@@ -207,6 +207,9 @@ async function checkAll(): Promise<Tally> {
     await runCommand("lint", tool("@biomejs/biome/bin/biome", "check", "--error-on-warnings", ".")),
   );
   tally = add(tally, await runCommand("unused code", tool("knip/bin/knip.js", "--no-progress")));
+  // Before the parts that run beside each other, since only one can install packages at a time.
+  const shells = await prepareShells(say, inCi);
+  if (shells !== undefined) say(`completions of some shells SKIPPED: ${shells}`);
   const nodes = checkNodes();
   // At the same time, because each takes minutes: the tests that wait for a browser or other processes, and the rest.
   const beside = checkOutside()
@@ -231,8 +234,6 @@ async function withPostgres(checks: () => Promise<Tally>): Promise<Tally> {
 async function checkNodes(): Promise<Tally> {
   const slowly = { isAside: true, timeoutMs: NODE_TEST_TIMEOUT_MS };
   let tally = await runTests("several servers", [`./${NODE_TESTS}/`], slowly);
-  const shells = await prepareShells(say, inCi);
-  if (shells !== undefined) say(`completions of some shells SKIPPED: ${shells}`);
   tally = add(tally, await runTests("the command line", [`./${COMMAND_TESTS}/`], slowly));
   if (!process.env[SERVER]) return add(tally, skip("one server on PostgreSQL", "there is no server"));
   const env = { [ENGINE]: "postgres" };
