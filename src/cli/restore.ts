@@ -10,7 +10,7 @@ import { BackupDamaged } from "../store/backup/archive.ts";
 import { MARK_FILE, type Manifest } from "../store/backup/manifest.ts";
 import { writeRestoredNote } from "../store/backup/restored-note.ts";
 import { unpackBackup } from "../store/backup/unpack.ts";
-import { databasePath } from "../store/directory.ts";
+import { databasePath, isFile } from "../store/directory.ts";
 import { NEWEST_SCHEMA, openReadOnly } from "../store/sqlite/read-only.ts";
 import { ledgerKeyFit, secretKeyFit } from "./keys-fit.ts";
 import { printVerification } from "./ledger/verification-view.ts";
@@ -179,8 +179,4 @@ async function unpack(file: string, directory: string): Promise<Manifest> {
   } finally {
     progress.end();
   }
-}
-
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
 }

@@ -54,6 +54,11 @@ export function closeFiles(directory: string): string[] {
   });
 }
 
+/** Whether there is a file, or a link to one. */
+export function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
 export function databasePath(directory: string): string {
   return join(directory, DATABASE_FILE);
 }

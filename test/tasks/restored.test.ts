@@ -6,7 +6,11 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { makeBackup } from "../../src/store/backup/make.ts";
-import { readRestoredNote, writeRestoredNote } from "../../src/store/backup/restored-note.ts";
+import {
+  type RestoredNote,
+  readRestoredNote,
+  writeRestoredNote,
+} from "../../src/store/backup/restored-note.ts";
 import { unpackBackup } from "../../src/store/backup/unpack.ts";
 import { addConnector } from "../mcp/support.ts";
 import { type FakeReceiver, startReceiver } from "../notify/support.ts";
@@ -78,20 +82,24 @@ async function statusOf(gateway: TestGateway, id: string): Promise<string> {
   return (await gateway.call("GET", `/v1/tasks/${id}`)).body.status;
 }
 
-async function restore(unfinished: "end" | "continue"): Promise<TestGateway> {
+/** Makes a data directory from a backup of another one, as `gatehouse restore` does. */
+async function copyOf(from: string, name: string, note: Pick<RestoredNote, "unfinished" | "restored_at">) {
   const made = await makeBackup({
-    ...{ dataDir: original.dataDir, workFolder: directory.path, withSecrets: true },
+    ...{ dataDir: from, workFolder: directory.path, withSecrets: true },
     ...{ now: new Date(), signal: new AbortController().signal, progress() {} },
   });
   const file = new Blob([Buffer.concat(await Array.fromAsync(made.bytes))]);
   made.close();
-  const dataDir = join(directory.path, "restored");
+  const dataDir = join(directory.path, name);
   mkdirSync(dataDir);
   const { created_at } = await unpackBackup({ file, directory: dataDir, progress() {} });
-  writeRestoredNote(dataDir, {
-    ...{ file: "b.tar", created_at, restored_at: created_at, program: "1.0.0" },
-    ...{ unfinished, recorded: false },
-  });
+  writeRestoredNote(dataDir, { ...note, file: "b.tar", created_at, program: "1.0.0", recorded: false });
+  return dataDir;
+}
+
+async function restore(unfinished: "end" | "continue"): Promise<TestGateway> {
+  const note = { unfinished, restored_at: new Date().toISOString() };
+  const dataDir = await copyOf(original.dataDir, "restored", note);
   return startGateway({ isOnFiles: true, yaml, dataDir, admin: original.admin });
 }
 
@@ -177,19 +185,7 @@ describe("what the original did at its times", () => {
   });
 
   async function restoredAt(unfinished: "end" | "continue", time: string): Promise<TestGateway> {
-    const made = await makeBackup({
-      ...{ dataDir: own.dataDir, workFolder: directory.path, withSecrets: true },
-      ...{ now: new Date(clock.now()), signal: new AbortController().signal, progress() {} },
-    });
-    const file = new Blob([Buffer.concat(await Array.fromAsync(made.bytes))]);
-    made.close();
-    const dataDir = join(directory.path, "again");
-    mkdirSync(dataDir);
-    const { created_at } = await unpackBackup({ file, directory: dataDir, progress() {} });
-    writeRestoredNote(dataDir, {
-      ...{ file: "b.tar", created_at, restored_at: time, program: "1.0.0" },
-      ...{ unfinished, recorded: false },
-    });
+    const dataDir = await copyOf(own.dataDir, "again", { unfinished, restored_at: time });
     // The original keeps its own clock.
     clock = new FakeClock(Date.parse(time));
     restored = await startGateway({ isOnFiles: true, yaml: settings, dataDir, admin: own.admin, clock });

@@ -1,10 +1,6 @@
 import type { Command } from "commander";
 import { checkConfig } from "../../config/check.ts";
-import type { LoadedConfig } from "../../config/config.ts";
-import { withDefaultModels } from "../../config/defaults.ts";
-import { tryLoadConfig } from "../../config/load.ts";
-import { probeOllama } from "../../config/ollama.ts";
-import { type ConfigOptions, command, sources } from "../options.ts";
+import { type ConfigOptions, command, resolveConfig, sources } from "../options.ts";
 import { print, printJson } from "../output.ts";
 import { checkCheckpointFile } from "./checkpoint-file.ts";
 import { checkDatabase } from "./database.ts";
@@ -45,15 +41,13 @@ async function doctor({ json = false, ...options }: DoctorOptions): Promise<void
 }
 
 async function examineAll(options: ConfigOptions): Promise<Finding[]> {
-  const from = sources(options);
-  const { ok: isValid, messages } = checkConfig(from);
-  const result = tryLoadConfig(from);
-  if (!isValid || !result.ok) {
+  const { ok: isValid, messages } = checkConfig(sources(options));
+  if (!isValid) {
     return messages.map((message) =>
       fail("configuration", message, "correct it; `gatehouse config reference` lists all settings"),
     );
   }
-  const { config } = await withFoundModels(result.loaded);
+  const { config } = await resolveConfig(options);
   const { store, dataDir } = config;
   return [
     ...messages.map((message) => ok("configuration", message)),
@@ -65,11 +59,6 @@ async function examineAll(options: ConfigOptions): Promise<Finding[]> {
     ...(await checkServer(config)),
     ...(await checkModels(config)),
   ];
-}
-
-async function withFoundModels(loaded: LoadedConfig): Promise<LoadedConfig> {
-  if (!loaded.defaultTiers) return loaded;
-  return withDefaultModels(loaded, { env: process.env, ollamaModels: await probeOllama({ fetch }) });
 }
 
 function printFindings(findings: readonly Finding[]): void {

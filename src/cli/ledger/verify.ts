@@ -14,7 +14,7 @@ import { parseKeys } from "../../ledger/verify/keyring.ts";
 import { type ReadStore, verifySharedStore } from "../../ledger/verify/shared-store.ts";
 import { bundleTools, tools } from "../../ledger/verify/tools.ts";
 import { StoreUnavailable } from "../../store/db.ts";
-import { databasePath } from "../../store/directory.ts";
+import { databasePath, isFile } from "../../store/directory.ts";
 import { Snapshots } from "../../store/postgres/snapshots.ts";
 import { findSecretKey, requireMasterKey, type SecretKey } from "../../store/secret-key.ts";
 import { printJson } from "../output.ts";
@@ -186,10 +186,6 @@ function readText(option: string, path: string, limit: number): string {
     if (error instanceof OperatorError || !(error instanceof Error)) throw error;
     throw wrong(`${option}: ${error.message}`);
   }
-}
-
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
 }
 
 function wrong(message: string, hint?: string): OperatorError {

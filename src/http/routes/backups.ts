@@ -33,12 +33,15 @@ export function backupRoutes(endpoints: EndpointContext, { workspaces }: BackupR
       requireOperator(call.caller.actor);
       const detail = { file, with_keys: withKeys ? 1 : 0 };
       call.about({ detail });
-      for (const workspace of workspaces.list()) {
-        if (workspace.id === call.caller.workspaceId) continue;
-        const elsewhere = call.elsewhere(workspace);
-        elsewhere.about({ detail });
-        await elsewhere.commit(async (_, record) => void (await record()));
-      }
+      const others = workspaces.list().filter(({ id }) => id !== call.caller.workspaceId);
+      // Together, so that they share commits.
+      await Promise.all(
+        others.map((workspace) => {
+          const elsewhere = call.elsewhere(workspace);
+          elsewhere.about({ detail });
+          return elsewhere.commit(async (_, record) => void (await record()));
+        }),
+      );
       return { status: 204 };
     },
   );

@@ -92,7 +92,8 @@ export class SigningKeyFile implements SigningKeyStore {
 }
 
 /**
- * Whether a data directory has the key in force, perhaps as a replacement whose file has yet to be renamed. Changes nothing.
+ * Whether a data directory contains the current key, which may still be in a replacement file that was not renamed yet.
+ * Read-only.
  * @throws OperatorError if a file cannot be used
  */
 export function hasKey(directory: string, publicKey: Uint8Array): "fits" | "differs" | "missing" {

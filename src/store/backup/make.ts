@@ -16,7 +16,7 @@ import { isDeepStrictEqual } from "node:util";
 import { createZstdCompress } from "node:zlib";
 import { OperatorError } from "../../base/errors.ts";
 import { COMMIT, VERSION } from "../../base/version.ts";
-import { databasePath } from "../directory.ts";
+import { databasePath, isFile } from "../directory.ts";
 import { openReadOnly } from "../sqlite/read-only.ts";
 import { copySnapshot } from "../sqlite/snapshot.ts";
 import { type Member, writeArchive } from "./archive.ts";
@@ -186,10 +186,6 @@ function smallFiles({ dataDir, withSecrets }: BackupRequest): SmallFile[] {
     const sha256 = createHash("sha256").update(content).digest("hex");
     return [{ name, bytes: content.length, sha256, content }];
   });
-}
-
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
 }
 
 /** What the copy has, for people who look at a backup. */

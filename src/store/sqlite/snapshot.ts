@@ -5,7 +5,7 @@ const BUSY_TIMEOUT_MS = 10_000;
 
 /**
  * Copies a database, as of one moment, into a new file, while a server may write. SQLite does it (`VACUUM INTO`), so erased
- * data that remains in unused parts of pages is not copied. The thread does nothing else meanwhile: some 400 MB a second.
+ * data that remains in unused parts of pages is not copied. It blocks the thread, and copies about 400 MB a second.
  * SQLite may leave an empty log and its index beside the database.
  * @param target where there MUST be no file
  */
